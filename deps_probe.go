@@ -1,0 +1,19 @@
+package bastide
+import (
+ _ "filippo.io/age"
+ _ "github.com/scaleway/scaleway-sdk-go/scw"
+ _ "github.com/scaleway/scaleway-sdk-go/api/instance/v1"
+ _ "github.com/siderolabs/talos/pkg/machinery/client"
+ _ "github.com/siderolabs/talos/pkg/machinery/config/generate"
+ _ "github.com/spf13/cobra"
+ _ "go.etcd.io/etcd/server/v3/embed"
+ _ "golang.org/x/crypto/ssh"
+ _ "k8s.io/client-go/kubernetes"
+ _ "github.com/rogpeppe/go-internal/testscript"
+ _ "github.com/cosi-project/runtime/pkg/state/protobuf/server"
+ _ "charm.land/lipgloss/v2"
+ _ "pgregory.net/rapid"
+ _ "github.com/invopop/jsonschema"
+ _ "github.com/goccy/go-yaml"
+ _ "go.yaml.in/yaml/v4"
+)

@@ -1,0 +1,326 @@
+package blueprint
+
+import (
+	"fmt"
+	"net/netip"
+	"sort"
+	"strings"
+
+	"bastide/internal/estate"
+)
+
+// Spec is what a step wants to be true, or what an observer found to be true:
+// the same type serves for both, so that a plan is a comparison of values.
+// References to other steps are step IDs on both sides.
+type Spec interface {
+	Kind() Kind
+	// Attributes lists what is compared and printed, in a fixed order.
+	Attributes() []Attribute
+}
+
+// VPC is the routing domain of the estate's private network.
+type VPC struct{ Name string }
+
+// PrivateNetwork is the layer 2 network that all nodes share.
+type PrivateNetwork struct {
+	VPC  string
+	CIDR netip.Prefix
+}
+
+// SSHKey is a public key of the project; the gateway's bastion accepts it.
+type SSHKey struct {
+	PublicKey string // type and blob; Scaleway strips the comment
+}
+
+// GatewayIP is the public gateway's own flexible address.
+type GatewayIP struct {
+	Zone string
+	// Address is assigned by Scaleway; invalid in a desired spec.
+	Address netip.Addr
+}
+
+// Gateway is the public gateway with its SSH bastion.
+type Gateway struct {
+	Zone           string
+	Type           string
+	IP             string // step
+	BastionPort    int
+	BastionAllowed []netip.Prefix
+}
+
+// Address is an IPAM booking in the private network. It is made before
+// anything attaches, so that every address is known to certificates and rules.
+type Address struct {
+	Network string // step
+	Address netip.Addr
+}
+
+// GatewayNetwork attaches the gateway to the private network.
+type GatewayNetwork struct {
+	Gateway, Network, Address string // steps
+	NAT                       bool
+	DefaultRoute              bool
+}
+
+// SecurityGroup filters the Instances' public interfaces. Nodes have none; the
+// group is there so that one added by hand is born closed.
+type SecurityGroup struct {
+	Zone            string
+	Stateful        bool
+	InboundDefault  string // drop or accept
+	OutboundDefault string
+	Rules           []Rule
+}
+
+// Rule is one security group rule.
+type Rule struct {
+	Action, Protocol, Direction string
+	Range                       netip.Prefix
+	PortFrom, PortTo            int // 0 for protocols without ports
+}
+
+// PlacementGroup spreads Instances over hypervisors.
+type PlacementGroup struct {
+	Zone   string
+	Policy string // max_availability
+	Mode   string // optional or enforced
+}
+
+// Volume is a block storage volume.
+type Volume struct {
+	Zone     string
+	Size     estate.Size
+	IOPS     int
+	Snapshot string // name or UUID of the snapshot that it is made from; empty for a blank volume
+}
+
+// Server is an Instance, created stopped and without any public address.
+type Server struct {
+	Zone           string
+	Type           string
+	Volumes        []string // steps; the first one boots
+	SecurityGroup  string   // step
+	PlacementGroup string   // step
+	PublicIPs      int      // attached public addresses; none are wanted
+}
+
+// PrivateNIC is the Instance's only network interface.
+type PrivateNIC struct {
+	Server, Network, Address string // steps
+}
+
+// Power is whether an Instance runs.
+type Power struct {
+	Server string // step
+	State  string // running, stopped
+}
+
+// LoadBalancer is the private load balancer of the Kubernetes API.
+type LoadBalancer struct {
+	Zone    string
+	Type    string
+	Private bool
+}
+
+// LBAttachment is the load balancer's leg in the private network.
+type LBAttachment struct{ LoadBalancer, Network, Address string }
+
+// LBBackend is the set of API servers behind the load balancer.
+type LBBackend struct {
+	LoadBalancer string // step
+	Port         int
+	Servers      []netip.Addr
+	Check        string // tcp
+}
+
+// LBFrontend is the listening side of the load balancer.
+type LBFrontend struct {
+	LoadBalancer, Backend string // steps
+	Port                  int
+}
+
+// Machine is a node's Talos machine configuration.
+type Machine struct {
+	Node string
+	Role estate.Role
+	// Digest stands for the configuration's canonical bytes, which are secret.
+	// Empty while the configuration cannot be rendered; Pending then says why.
+	Digest  string
+	Pending string
+}
+
+// EtcdBootstrap is the one Bootstrap that a cluster ever gets.
+type EtcdBootstrap struct{ Done bool }
+
+// EtcdMembers is etcd's membership once every control plane node is a voter.
+type EtcdMembers struct{ Voters []string } // node names, sorted
+
+// KubernetesNodes are the nodes that Kubernetes knows and calls Ready.
+type KubernetesNodes struct{ Ready []string } // node names, sorted
+
+func (VPC) Kind() Kind             { return KindVPC }
+func (PrivateNetwork) Kind() Kind  { return KindPrivateNetwork }
+func (SSHKey) Kind() Kind          { return KindSSHKey }
+func (GatewayIP) Kind() Kind       { return KindGatewayIP }
+func (Gateway) Kind() Kind         { return KindGateway }
+func (Address) Kind() Kind         { return KindAddress }
+func (GatewayNetwork) Kind() Kind  { return KindGatewayNetwork }
+func (SecurityGroup) Kind() Kind   { return KindSecurityGroup }
+func (PlacementGroup) Kind() Kind  { return KindPlacementGroup }
+func (Volume) Kind() Kind          { return KindVolume }
+func (Server) Kind() Kind          { return KindServer }
+func (PrivateNIC) Kind() Kind      { return KindPrivateNIC }
+func (Power) Kind() Kind           { return KindPower }
+func (LoadBalancer) Kind() Kind    { return KindLoadBalancer }
+func (LBAttachment) Kind() Kind    { return KindLBAttachment }
+func (LBBackend) Kind() Kind       { return KindLBBackend }
+func (LBFrontend) Kind() Kind      { return KindLBFrontend }
+func (Machine) Kind() Kind         { return KindMachine }
+func (EtcdBootstrap) Kind() Kind   { return KindEtcdBootstrap }
+func (EtcdMembers) Kind() Kind     { return KindEtcdMembers }
+func (KubernetesNodes) Kind() Kind { return KindKubernetesNodes }
+
+func (s VPC) Attributes() []Attribute { return []Attribute{inPlace("name", s.Name)} }
+
+func (s PrivateNetwork) Attributes() []Attribute {
+	return []Attribute{fixed("vpc", s.VPC), fixed("range", s.CIDR.String())}
+}
+
+func (s SSHKey) Attributes() []Attribute { return []Attribute{fixed("key", s.PublicKey)} }
+
+func (s GatewayIP) Attributes() []Attribute {
+	a := fixed("address", "")
+	if s.Address.IsValid() {
+		a.Value = s.Address.String()
+	} else {
+		a.Unknown = "Scaleway assigns it"
+	}
+	return []Attribute{fixed("zone", s.Zone), a}
+}
+
+func (s Gateway) Attributes() []Attribute {
+	return []Attribute{
+		fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)), fixed("ip", s.IP),
+		inPlace("bastion port", fmt.Sprint(s.BastionPort)), inPlace("bastion ranges", joinPrefixes(s.BastionAllowed)),
+	}
+}
+
+func (s Address) Attributes() []Attribute {
+	return []Attribute{fixed("network", s.Network), fixed("address", s.Address.String())}
+}
+
+func (s GatewayNetwork) Attributes() []Attribute {
+	return []Attribute{
+		fixed("gateway", s.Gateway), fixed("network", s.Network), fixed("address", s.Address),
+		inPlace("nat", fmt.Sprint(s.NAT)), inPlace("default route", fmt.Sprint(s.DefaultRoute)),
+	}
+}
+
+func (s SecurityGroup) Attributes() []Attribute {
+	rules := make([]string, 0, len(s.Rules))
+	for _, r := range s.Rules {
+		rules = append(rules, r.String())
+	}
+	sort.Strings(rules) // the order of rules changes between reads
+	return []Attribute{
+		fixed("zone", s.Zone), inPlace("stateful", fmt.Sprint(s.Stateful)),
+		inPlace("inbound default", s.InboundDefault), inPlace("outbound default", s.OutboundDefault),
+		inPlace("rules", strings.Join(rules, "; ")),
+	}
+}
+
+// String writes a rule as one line.
+func (r Rule) String() string {
+	port := ""
+	if r.PortFrom != 0 {
+		port = fmt.Sprintf(" %d", r.PortFrom)
+		if r.PortTo > r.PortFrom {
+			port += fmt.Sprintf("-%d", r.PortTo)
+		}
+	}
+	return fmt.Sprintf("%s %s %s%s %s", r.Direction, r.Action, r.Protocol, port, r.Range)
+}
+
+func (s PlacementGroup) Attributes() []Attribute {
+	return []Attribute{fixed("zone", s.Zone), inPlace("policy", s.Policy), inPlace("mode", s.Mode)}
+}
+
+func (s Volume) Attributes() []Attribute {
+	return []Attribute{
+		fixed("zone", s.Zone), grow("size", s.Size.String()), inPlace("iops", fmt.Sprint(s.IOPS)),
+		fixed("snapshot", s.Snapshot),
+	}
+}
+
+func (s Server) Attributes() []Attribute {
+	return []Attribute{
+		fixed("zone", s.Zone), fixed("type", s.Type), fixed("volumes", strings.Join(s.Volumes, " ")),
+		inPlace("security group", s.SecurityGroup), fixed("placement group", s.PlacementGroup),
+		fixed("public addresses", fmt.Sprint(s.PublicIPs)),
+	}
+}
+
+func (s PrivateNIC) Attributes() []Attribute {
+	return []Attribute{fixed("server", s.Server), fixed("network", s.Network), fixed("address", s.Address)}
+}
+
+func (s Power) Attributes() []Attribute {
+	return []Attribute{fixed("server", s.Server), inPlace("state", s.State)}
+}
+
+func (s LoadBalancer) Attributes() []Attribute {
+	return []Attribute{
+		fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)), fixed("private", fmt.Sprint(s.Private)),
+	}
+}
+
+func (s LBAttachment) Attributes() []Attribute {
+	return []Attribute{fixed("load balancer", s.LoadBalancer), fixed("network", s.Network), fixed("address", s.Address)}
+}
+
+func (s LBBackend) Attributes() []Attribute {
+	servers := make([]string, 0, len(s.Servers))
+	for _, a := range s.Servers {
+		servers = append(servers, a.String())
+	}
+	sort.Strings(servers)
+	return []Attribute{
+		fixed("load balancer", s.LoadBalancer), inPlace("port", fmt.Sprint(s.Port)),
+		inPlace("servers", strings.Join(servers, " ")), inPlace("health check", s.Check),
+	}
+}
+
+func (s LBFrontend) Attributes() []Attribute {
+	return []Attribute{
+		fixed("load balancer", s.LoadBalancer), fixed("backend", s.Backend), inPlace("port", fmt.Sprint(s.Port)),
+	}
+}
+
+func (s Machine) Attributes() []Attribute {
+	return []Attribute{{Name: "configuration", Value: s.Digest, Unknown: s.Pending, Mutable: InPlace}}
+}
+
+func (s EtcdBootstrap) Attributes() []Attribute {
+	return []Attribute{fixed("bootstrapped", fmt.Sprint(s.Done))}
+}
+
+func (s EtcdMembers) Attributes() []Attribute {
+	return []Attribute{inPlace("voters", strings.Join(s.Voters, " "))}
+}
+
+func (s KubernetesNodes) Attributes() []Attribute {
+	return []Attribute{inPlace("ready", strings.Join(s.Ready, " "))}
+}
+
+func fixed(name, value string) Attribute   { return Attribute{Name: name, Value: value, Mutable: Fixed} }
+func inPlace(name, value string) Attribute { return Attribute{Name: name, Value: value, Mutable: InPlace} }
+func grow(name, value string) Attribute    { return Attribute{Name: name, Value: value, Mutable: GrowOnly} }
+
+func joinPrefixes(ps []netip.Prefix) string {
+	out := make([]string, 0, len(ps))
+	for _, p := range ps {
+		out = append(out, p.String())
+	}
+	sort.Strings(out)
+	return strings.Join(out, " ")
+}

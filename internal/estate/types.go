@@ -1,0 +1,165 @@
+// Package estate is the environment file: its types, how it is decoded, its
+// defaults, its validation and its schema. It holds values only; it opens no
+// connection and reads nothing but the file that it is given.
+package estate
+
+import "net/netip"
+
+// APIVersion and Kind are the only ones that this build reads.
+const (
+	APIVersion = "bastide/v1"
+	Kind       = "Estate"
+	FileName   = "estate.yaml"
+)
+
+// Estate is one environment: the whole of what bastide raises, runs and takes
+// down. Every command names the file that it comes from.
+type Estate struct {
+	APIVersion   string       `yaml:"apiVersion"`
+	Kind         string       `yaml:"kind"`
+	Name         string       `yaml:"name"`
+	Scaleway     Scaleway     `yaml:"scaleway"`
+	Secrets      Secrets      `yaml:"secrets"`
+	Talos        Talos        `yaml:"talos"`
+	Kubernetes   Kubernetes   `yaml:"kubernetes"`
+	Network      Network      `yaml:"network"`
+	Admin        Admin        `yaml:"admin"`
+	API          API          `yaml:"api"`
+	ControlPlane ControlPlane `yaml:"controlPlane"`
+	Pools        []Pool       `yaml:"pools"`
+
+	// Dir is the directory of the file; relative paths in it start there.
+	Dir string `yaml:"-"`
+}
+
+// Scaleway says where the estate is built. These values always win over the
+// SCW_* environment and the scw configuration file.
+type Scaleway struct {
+	Project string   `yaml:"project"` // project UUID
+	Region  string   `yaml:"region"`  // such as fr-par
+	Zones   []string `yaml:"zones"`   // such as fr-par-1; one, in this version
+}
+
+// Secrets names who can decrypt the machine secrets bundle.
+type Secrets struct {
+	Recipients []string `yaml:"recipients"` // age public keys (age1...)
+}
+
+// Talos is the operating system of the nodes.
+type Talos struct {
+	Version    string   `yaml:"version"`    // such as v1.13.5
+	Extensions []string `yaml:"extensions"` // official system extensions; their order is part of the schematic id
+	Snapshot   string   `yaml:"snapshot"`   // name or UUID of the block snapshot that holds the Talos disk
+	Patches    Patches  `yaml:"patches"`
+}
+
+// Patches are files of strategic merge patches, relative to the estate file,
+// applied in this order: all, then controlPlane or workers, then the pool's,
+// then the node's.
+type Patches struct {
+	All          []string            `yaml:"all"`
+	ControlPlane []string            `yaml:"controlPlane"`
+	Workers      []string            `yaml:"workers"`
+	Pools        map[string][]string `yaml:"pools"`
+	Nodes        map[string][]string `yaml:"nodes"`
+}
+
+// Kubernetes is the cluster that runs on the nodes.
+type Kubernetes struct {
+	Version   string            `yaml:"version"` // such as 1.36.3, without v
+	APIServer APIServer         `yaml:"apiServer"`
+	Etcd      Etcd              `yaml:"etcd"`
+	Kubelet   Kubelet           `yaml:"kubelet"`
+	Admission []AdmissionPlugin `yaml:"admission"`
+}
+
+// APIServer holds kube-apiserver settings that are the user's.
+type APIServer struct {
+	ExtraArgs   map[string]string `yaml:"extraArgs"`
+	AuditPolicy string            `yaml:"auditPolicy"` // file with an audit.k8s.io/v1 Policy; empty keeps the default of Talos
+}
+
+// AdmissionPlugin is one admission plug-in and the file with its configuration.
+type AdmissionPlugin struct {
+	Name          string `yaml:"name"`
+	Configuration string `yaml:"configuration"`
+}
+
+// Etcd holds etcd settings that are the user's.
+type Etcd struct {
+	Quota     Size              `yaml:"quota"` // size limit of the database (quota-backend-bytes)
+	ExtraArgs map[string]string `yaml:"extraArgs"`
+}
+
+// Kubelet holds kubelet settings that are the user's.
+type Kubelet struct {
+	ExtraArgs map[string]string `yaml:"extraArgs"`
+	// ExtraConfig is merged into the KubeletConfiguration document.
+	ExtraConfig map[string]any `yaml:"extraConfig"`
+}
+
+// Network is the private network and the cluster's own ranges.
+type Network struct {
+	Mode     string  `yaml:"mode"` // private
+	CIDR     Prefix  `yaml:"cidr"`
+	Pods     Prefix  `yaml:"pods"`
+	Services Prefix  `yaml:"services"`
+	Gateway  Gateway `yaml:"gateway"`
+}
+
+// Gateway is the public gateway: NAT for the nodes and the SSH bastion.
+type Gateway struct {
+	Type string `yaml:"type"` // such as VPC-GW-S
+}
+
+// Admin says who may come in, and how.
+type Admin struct {
+	CIDRs   []Prefix `yaml:"cidrs"`
+	Door    string   `yaml:"door"`    // bastion
+	SSHKeys []string `yaml:"sshKeys"` // public keys: a file (~ allowed) or the key itself
+}
+
+// API is the Kubernetes API's load balancer and names.
+type API struct {
+	LoadBalancer string   `yaml:"loadBalancer"` // such as LB-S
+	Names        []string `yaml:"names"`        // further DNS names in the API server's certificate
+}
+
+// ControlPlane is the control plane nodes; an odd number of them.
+type ControlPlane struct {
+	Count     int               `yaml:"count"`
+	Type      string            `yaml:"type"` // Instance type, such as PLAY2-NANO
+	Disk      Disk              `yaml:"disk"`
+	Ephemeral *Disk             `yaml:"ephemeral"` // a second volume for EPHEMERAL, where wanted
+	Labels    map[string]string `yaml:"labels"`
+}
+
+// Pool is a group of worker nodes that are alike.
+type Pool struct {
+	Name      string            `yaml:"name"`
+	Count     int               `yaml:"count"`
+	Type      string            `yaml:"type"`
+	Disk      Disk              `yaml:"disk"`
+	Ephemeral *Disk             `yaml:"ephemeral"`
+	Labels    map[string]string `yaml:"labels"`
+	Taints    []Taint           `yaml:"taints"`
+}
+
+// Disk is a block storage volume.
+type Disk struct {
+	Size Size `yaml:"size"`
+	IOPS int  `yaml:"iops"` // 5000 or 15000
+}
+
+// Taint is a Kubernetes node taint.
+type Taint struct {
+	Key    string `yaml:"key"`
+	Value  string `yaml:"value"`
+	Effect string `yaml:"effect"` // NoSchedule, PreferNoSchedule, NoExecute
+}
+
+// Size is a number of bytes, written as 20GB (decimal) or 20GiB.
+type Size int64
+
+// Prefix is an address range in CIDR notation; its zero value means "not given".
+type Prefix struct{ netip.Prefix }

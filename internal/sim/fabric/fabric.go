@@ -1,0 +1,197 @@
+// Package fabric is the simulated region's packet network. Simulated hosts have
+// addresses such as 172.16.0.11 in private networks; nothing of that exists on
+// the machine that runs the simulator, so each (network, address, port) leads
+// to a real loopback socket. Everything inside the region that connects to
+// something else inside it does so through Dial, which is where partitions and
+// dead hosts are enforced.
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Fabric holds all private networks of a region.
+type Fabric struct {
+	mu       sync.Mutex
+	services map[endpoint]string         // -> loopback "ip:port"
+	hosts    map[host]bool               // hosts that are up
+	cut      map[[2]host]bool            // one-way cuts, from -> to
+	conns    map[host]map[*conn]struct{} // open connections touching a host
+}
+
+type host struct {
+	network string
+	addr    netip.Addr
+}
+
+type endpoint struct {
+	host
+	port int
+}
+
+// New returns an empty fabric.
+func New() *Fabric {
+	return &Fabric{
+		services: map[endpoint]string{}, hosts: map[host]bool{},
+		cut: map[[2]host]bool{}, conns: map[host]map[*conn]struct{}{},
+	}
+}
+
+// HostUp makes an address answer: connections to ports that nothing serves are
+// refused instead of timing out.
+func (f *Fabric) HostUp(network string, addr netip.Addr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[host{network, addr}] = true
+}
+
+// HostDown takes an address away at once, with everything it served and every
+// connection it had.
+func (f *Fabric) HostDown(network string, addr netip.Addr) {
+	f.mu.Lock()
+	h := host{network, addr}
+	delete(f.hosts, h)
+	for e := range f.services {
+		if e.host == h {
+			delete(f.services, e)
+		}
+	}
+	open := f.conns[h]
+	delete(f.conns, h)
+	f.mu.Unlock()
+	for c := range open {
+		_ = c.Close()
+	}
+}
+
+// Listen opens a loopback socket and serves it at the address and port. Closing
+// the listener withdraws it.
+func (f *Fabric) Listen(network string, addr netip.Addr, port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	f.Serve(network, addr, port, l.Addr().String())
+	return &listener{Listener: l, withdraw: func() { f.Withdraw(network, addr, port, l.Addr().String()) }}, nil
+}
+
+// Serve leads an address and port to a loopback socket that somebody else, such
+// as a child process, listens on.
+func (f *Fabric) Serve(network string, addr netip.Addr, port int, target string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.services[endpoint{host{network, addr}, port}] = target
+}
+
+// Withdraw ends what Serve began, if target still is what is served.
+func (f *Fabric) Withdraw(network string, addr netip.Addr, port int, target string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := endpoint{host{network, addr}, port}
+	if f.services[e] == target {
+		delete(f.services, e)
+	}
+}
+
+// Cut drops traffic from one address to another, one way; Heal undoes it. Open
+// connections between the two are closed.
+func (f *Fabric) Cut(network string, from, to netip.Addr) {
+	f.mu.Lock()
+	a, b := host{network, from}, host{network, to}
+	f.cut[[2]host{a, b}] = true
+	var open []*conn
+	for c := range f.conns[a] {
+		if (c.from == a && c.to == b) || (c.from == b && c.to == a) {
+			open = append(open, c)
+		}
+	}
+	f.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// Heal undoes Cut.
+func (f *Fabric) Heal(network string, from, to netip.Addr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.cut, [2]host{{network, from}, {network, to}})
+}
+
+// Dial connects from one simulated address to another. A host that is down or
+// cut off swallows packets: Dial then waits for the context and fails with a
+// time-out, as a real network would. A host that is up without a listener
+// refuses at once.
+func (f *Fabric) Dial(ctx context.Context, network string, from, to netip.Addr, port int) (net.Conn, error) {
+	a, b := host{network, from}, host{network, to}
+	f.mu.Lock()
+	up := f.hosts[b] && !f.cut[[2]host{a, b}] && !f.cut[[2]host{b, a}]
+	target, served := f.services[endpoint{b, port}]
+	f.mu.Unlock()
+	addr := net.JoinHostPort(to.String(), fmt.Sprint(port))
+	if !up {
+		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		<-wait.Done()
+		if err := ctx.Err(); err != nil {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, err)}
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, syscall.EHOSTUNREACH)}
+	}
+	if !served {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNREFUSED)}
+	}
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "tcp", target)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: raw, fabric: f, from: a, to: b}
+	f.mu.Lock()
+	for _, h := range []host{a, b} {
+		if f.conns[h] == nil {
+			f.conns[h] = map[*conn]struct{}{}
+		}
+		f.conns[h][c] = struct{}{}
+	}
+	f.mu.Unlock()
+	return c, nil
+}
+
+type conn struct {
+	net.Conn
+	fabric   *Fabric
+	from, to host
+}
+
+func (c *conn) Close() error {
+	c.fabric.mu.Lock()
+	delete(c.fabric.conns[c.from], c)
+	delete(c.fabric.conns[c.to], c)
+	c.fabric.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite passes a half-close on, so that proxied streams end cleanly.
+func (c *conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+type listener struct {
+	net.Listener
+	withdraw func()
+}
+
+func (l *listener) Close() error {
+	l.withdraw()
+	return l.Listener.Close()
+}

@@ -1,0 +1,153 @@
+// Package hardware is the contract between the simulated Scaleway API and the
+// things that it makes: machines that boot, load balancers that forward, and
+// gateways that let an administrator in. The API room calls these interfaces
+// and knows nothing of Talos or SSH; the rooms that implement them know nothing
+// of HTTP or of Scaleway's states.
+package hardware
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// Machine is an Instance as its firmware sees it when it is powered on.
+type Machine struct {
+	ServerID       string
+	Name           string // as given at creation
+	Hostname       string // derived from the name, what the metadata service tells
+	Zone           string
+	Project        string
+	CommercialType string
+	RAMBytes       int64
+	CPUs           int
+	PublicIPs      []netip.Addr
+	NICs           []NIC
+	Volumes        []Volume          // in slot order; the first with Boot set, else slot 0, is the boot disk
+	UserData       map[string][]byte // key to raw value
+}
+
+// NIC is a private network interface with its leased address.
+type NIC struct {
+	ID        string
+	MAC       string
+	NetworkID string
+	Address   netip.Prefix // with the subnet's mask
+	// Gateway is the default route's next hop that DHCP hands out, invalid when
+	// the private network has no gateway network that is ready and pushes one.
+	Gateway netip.Addr
+}
+
+// Volume is a disk. Its contents live as long as the volume does, whichever
+// machine it is attached to.
+type Volume struct {
+	ID        string
+	SizeBytes int64
+	// Image is what the volume was made from; nil for an empty volume.
+	Image *TalosImage
+}
+
+// TalosImage describes the Talos disk image behind a snapshot.
+type TalosImage struct {
+	Version    string   // such as v1.13.5
+	Schematic  string   // Image Factory schematic id
+	Extensions []string // official extension names of that schematic
+}
+
+// Machines runs the guests. Calls return at once; what a guest does is seen
+// through its own network services.
+type Machines interface {
+	// PowerOn boots a machine from its disks as they are now.
+	PowerOn(m Machine)
+	// PowerOff ends a machine; its disks stay. It returns when the machine's
+	// listeners are closed and its processes are gone.
+	PowerOff(serverID string)
+	// Reboot restarts a machine with the hardware it is given.
+	Reboot(m Machine)
+	// DeleteVolume forgets the contents of a volume.
+	DeleteVolume(volumeID string)
+}
+
+// Balancer is a load balancer's complete configuration. Source addresses of
+// private attachments are those of the balancer.
+type Balancer struct {
+	ID          string
+	PublicIPs   []netip.Addr
+	Attachments []Attachment // ready ones only
+	Frontends   []Frontend
+}
+
+// Attachment is the balancer's leg in a private network.
+type Attachment struct {
+	NetworkID string
+	Address   netip.Addr
+}
+
+// Frontend is one listening port and where it leads.
+type Frontend struct {
+	Port    int
+	Backend Backend
+	// Allow lists the only ranges that may connect when AllowOnly is set.
+	AllowOnly bool
+	Allow     []netip.Prefix
+}
+
+// Backend is a pool of TCP servers with a health check.
+type Backend struct {
+	Port          int
+	Servers       []netip.Addr
+	CheckPort     int
+	CheckHTTPS    bool   // else plain TCP
+	CheckURI      string // for HTTPS checks
+	CheckCode     int    // expected status of an HTTPS check
+	CheckDelay    time.Duration
+	CheckTimeout  time.Duration
+	CheckRetries  int
+	ConnectTimout time.Duration
+}
+
+// Balancers runs load balancers.
+type Balancers interface {
+	// Apply starts the balancer or moves a running one to a new configuration
+	// without cutting connections that the change does not concern.
+	Apply(b Balancer)
+	Remove(id string)
+}
+
+// Gateway is a public gateway's complete configuration, as far as packets are
+// concerned.
+type Gateway struct {
+	ID             string
+	PublicIP       netip.Addr
+	Attachments    []Attachment
+	BastionEnabled bool
+	BastionPort    int
+	// BastionAllowed are the source ranges that the bastion accepts. The
+	// simulator's clients all live in 127.0.0.0/8: see docs/fidelity.md for how
+	// their source is judged.
+	BastionAllowed []netip.Prefix
+	// AuthorizedKeys are the project's SSH public keys in authorized_keys
+	// form, as last pushed to the gateway.
+	AuthorizedKeys []string
+}
+
+// Gateways runs the public gateways' bastions.
+type Gateways interface {
+	Apply(g Gateway)
+	Remove(id string)
+}
+
+// NodeEvent is something that happens to a machine from outside: a fault
+// script asks for it.
+type NodeEvent struct {
+	Node   string         `json:"node" yaml:"node"` // machine name
+	Event  string         `json:"event" yaml:"event"`
+	Params map[string]any `json:"params,omitempty" yaml:"params,omitempty"`
+}
+
+// Trouble is implemented by rooms that can act out node events.
+type Trouble interface {
+	// Event acts on a machine, or on the next boot of a machine of that name
+	// when none runs yet.
+	Event(ctx context.Context, e NodeEvent) error
+}
