@@ -15,9 +15,9 @@ const (
 // Estate is one environment: the whole of what bastide raises, runs and takes
 // down. Every command names the file that it comes from.
 type Estate struct {
-	APIVersion   string       `yaml:"apiVersion"`
-	Kind         string       `yaml:"kind"`
-	Name         string       `yaml:"name"`
+	APIVersion   string       `yaml:"apiVersion" estate:"required,example=bastide/v1"`
+	Kind         string       `yaml:"kind" estate:"required,example=Estate"`
+	Name         string       `yaml:"name" estate:"required,example=staging"`
 	Scaleway     Scaleway     `yaml:"scaleway"`
 	Secrets      Secrets      `yaml:"secrets"`
 	Talos        Talos        `yaml:"talos"`
@@ -35,21 +35,21 @@ type Estate struct {
 // Scaleway says where the estate is built. These values always win over the
 // SCW_* environment and the scw configuration file.
 type Scaleway struct {
-	Project string   `yaml:"project"` // project UUID
-	Region  string   `yaml:"region"`  // such as fr-par
-	Zones   []string `yaml:"zones"`   // such as fr-par-1; one, in this version
+	Project string   `yaml:"project" estate:"required,example=11111111-1111-4111-8111-111111111111"` // project UUID
+	Region  string   `yaml:"region" estate:"required,example=fr-par"`  // such as fr-par
+	Zones   []string `yaml:"zones" estate:"required,example=[fr-par-1]"`   // such as fr-par-1; one, in this version
 }
 
 // Secrets names who can decrypt the machine secrets bundle.
 type Secrets struct {
-	Recipients []string `yaml:"recipients"` // age public keys (age1...)
+	Recipients []string `yaml:"recipients" estate:"required,example=[age1...]"` // age public keys (age1...)
 }
 
 // Talos is the operating system of the nodes.
 type Talos struct {
-	Version    string   `yaml:"version"`    // such as v1.13.5
+	Version    string   `yaml:"version" estate:"required,example=v1.13.5"`    // such as v1.13.5
 	Extensions []string `yaml:"extensions"` // official system extensions; their order is part of the schematic id
-	Snapshot   string   `yaml:"snapshot"`   // name or UUID of the block snapshot that holds the Talos disk
+	Snapshot   string   `yaml:"snapshot" estate:"required,example=talos-v1.13.5-staging"`   // name or UUID of the block snapshot that holds the Talos disk
 	Patches    Patches  `yaml:"patches"`
 }
 
@@ -66,7 +66,7 @@ type Patches struct {
 
 // Kubernetes is the cluster that runs on the nodes.
 type Kubernetes struct {
-	Version   string            `yaml:"version"` // such as 1.36.3, without v
+	Version   string            `yaml:"version" estate:"required,example=1.36.3"` // such as 1.36.3, without v
 	APIServer APIServer         `yaml:"apiServer"`
 	Etcd      Etcd              `yaml:"etcd"`
 	Kubelet   Kubelet           `yaml:"kubelet"`
@@ -81,8 +81,8 @@ type APIServer struct {
 
 // AdmissionPlugin is one admission plug-in and the file with its configuration.
 type AdmissionPlugin struct {
-	Name          string `yaml:"name"`
-	Configuration string `yaml:"configuration"`
+	Name          string `yaml:"name" estate:"required,example=PodSecurity"`
+	Configuration string `yaml:"configuration" estate:"required,example=pod-security.yaml"`
 }
 
 // Etcd holds etcd settings that are the user's.
@@ -100,35 +100,35 @@ type Kubelet struct {
 
 // Network is the private network and the cluster's own ranges.
 type Network struct {
-	Mode     string  `yaml:"mode"` // private
-	CIDR     Prefix  `yaml:"cidr"`
-	Pods     Prefix  `yaml:"pods"`
-	Services Prefix  `yaml:"services"`
+	Mode     string  `yaml:"mode" estate:"default=private"` // private
+	CIDR     Prefix  `yaml:"cidr" estate:"required,example=172.16.0.0/22"`
+	Pods     Prefix  `yaml:"pods" estate:"default=10.244.0.0/16"`
+	Services Prefix  `yaml:"services" estate:"default=10.96.0.0/12"`
 	Gateway  Gateway `yaml:"gateway"`
 }
 
 // Gateway is the public gateway: NAT for the nodes and the SSH bastion.
 type Gateway struct {
-	Type string `yaml:"type"` // such as VPC-GW-S
+	Type string `yaml:"type" estate:"default=VPC-GW-S"` // such as VPC-GW-S
 }
 
 // Admin says who may come in, and how.
 type Admin struct {
-	CIDRs   []Prefix `yaml:"cidrs"`
-	Door    string   `yaml:"door"`    // bastion
-	SSHKeys []string `yaml:"sshKeys"` // public keys: a file (~ allowed) or the key itself
+	CIDRs   []Prefix `yaml:"cidrs" estate:"required,example=[198.51.100.7/32]"`
+	Door    string   `yaml:"door" estate:"default=bastion"`    // bastion
+	SSHKeys []string `yaml:"sshKeys" estate:"required,example=[~/.ssh/id_ed25519.pub]"` // public keys: a file (~ allowed) or the key itself
 }
 
 // API is the Kubernetes API's load balancer and names.
 type API struct {
-	LoadBalancer string   `yaml:"loadBalancer"` // such as LB-S
+	LoadBalancer string   `yaml:"loadBalancer" estate:"default=LB-S"` // such as LB-S
 	Names        []string `yaml:"names"`        // further DNS names in the API server's certificate
 }
 
 // ControlPlane is the control plane nodes; an odd number of them.
 type ControlPlane struct {
-	Count     int               `yaml:"count"`
-	Type      string            `yaml:"type"` // Instance type, such as PLAY2-NANO
+	Count     int               `yaml:"count" estate:"default=3"`
+	Type      string            `yaml:"type" estate:"required,example=PLAY2-NANO"` // Instance type, such as PLAY2-NANO
 	Disk      Disk              `yaml:"disk"`
 	Ephemeral *Disk             `yaml:"ephemeral"` // a second volume for EPHEMERAL, where wanted
 	Labels    map[string]string `yaml:"labels"`
@@ -136,9 +136,9 @@ type ControlPlane struct {
 
 // Pool is a group of worker nodes that are alike.
 type Pool struct {
-	Name      string            `yaml:"name"`
-	Count     int               `yaml:"count"`
-	Type      string            `yaml:"type"`
+	Name      string            `yaml:"name" estate:"required,example=system"`
+	Count     int               `yaml:"count" estate:"required,example=2"`
+	Type      string            `yaml:"type" estate:"required,example=PLAY2-MICRO"`
 	Disk      Disk              `yaml:"disk"`
 	Ephemeral *Disk             `yaml:"ephemeral"`
 	Labels    map[string]string `yaml:"labels"`
@@ -147,15 +147,15 @@ type Pool struct {
 
 // Disk is a block storage volume.
 type Disk struct {
-	Size Size `yaml:"size"`
-	IOPS int  `yaml:"iops"` // 5000 or 15000
+	Size Size `yaml:"size" estate:"default=20GB"`
+	IOPS int  `yaml:"iops" estate:"default=5000"` // 5000 or 15000
 }
 
 // Taint is a Kubernetes node taint.
 type Taint struct {
-	Key    string `yaml:"key"`
+	Key    string `yaml:"key" estate:"required,example=dedicated"`
 	Value  string `yaml:"value"`
-	Effect string `yaml:"effect"` // NoSchedule, PreferNoSchedule, NoExecute
+	Effect string `yaml:"effect" estate:"required,example=NoSchedule"` // NoSchedule, PreferNoSchedule, NoExecute
 }
 
 // Size is a number of bytes, written as 20GB (decimal) or 20GiB.

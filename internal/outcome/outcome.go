@@ -1,0 +1,77 @@
+// Package outcome is how a command says that it did not do what was asked: an
+// error that knows its exit code and explains itself in three sentences.
+package outcome
+
+import (
+	"context"
+	"errors"
+)
+
+// Code is a process exit code. The table is part of the contract with scripts.
+type Code int
+
+// The exit codes.
+const (
+	Done        Code = 0   // done, or nothing to do
+	Failed      Code = 1   // something was tried and did not work
+	Changes     Code = 2   // plan --exit-code found changes
+	Refused     Code = 3   // input or precondition; nothing was touched
+	Unknown     Code = 4   // could not be checked; nothing was touched
+	Interrupted Code = 130 // the user stopped it
+)
+
+// Error is what a user reads when a command did not succeed.
+type Error struct {
+	Code Code
+	What string // one sentence: what did not happen, with the resource's or file's name
+	Why  string // one sentence: the reason
+	Do   string // one sentence: what to do about it
+	Err  error  // the cause, if an error was it
+}
+
+func (e *Error) Error() string {
+	s := e.What
+	if e.Why != "" {
+		s += ": " + e.Why
+	}
+	if e.Do != "" {
+		s += "; " + e.Do
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Refuse says no before anything was touched.
+func Refuse(what, why, do string) *Error { return &Error{Code: Refused, What: what, Why: why, Do: do} }
+
+// Fail reports something that was tried and did not work.
+func Fail(what, why, do string) *Error { return &Error{Code: Failed, What: what, Why: why, Do: do} }
+
+// CannotTell reports that the truth could not be read, so nothing was touched.
+func CannotTell(what, why, do string) *Error {
+	return &Error{Code: Unknown, What: what, Why: why, Do: do}
+}
+
+// Because attaches the cause and, where no reason was given, takes its text.
+func (e *Error) Because(err error) *Error {
+	e.Err = err
+	if e.Why == "" && err != nil {
+		e.Why = err.Error()
+	}
+	return e
+}
+
+// CodeOf is the exit code that an error stands for.
+func CodeOf(err error) Code {
+	var e *Error
+	switch {
+	case err == nil:
+		return Done
+	case errors.As(err, &e):
+		return e.Code
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	}
+	return Failed
+}

@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"bastide/internal/blueprint"
+)
+
+// Op is what a plan does about a step.
+type Op string
+
+// The operations.
+const (
+	Keep   Op = "keep"   // as wanted
+	Create Op = "create" // does not exist
+	Update Op = "update" // exists and can be changed where it is
+	Wait   Op = "wait"   // exists, on its way to what is wanted
+	Refuse Op = "refuse" // cannot be made right by up; a person decides
+)
+
+// Disruption says what an action costs what already runs.
+type Disruption string
+
+// The disruption classes, mildest first.
+const (
+	None    Disruption = "none"    // nothing that runs notices
+	Brief   Disruption = "brief"   // connections may be cut for seconds
+	Restart Disruption = "restart" // a component on the node restarts
+	Reboot  Disruption = "reboot"  // the node reboots, one at a time
+)
+
+// Change is one attribute that is not as wanted.
+type Change struct {
+	Attribute string `json:"attribute"`
+	Have      string `json:"have"`
+	Want      string `json:"want"`
+	Unknown   string `json:"unknown,omitempty"` // why Want is not known yet
+}
+
+// Action is one line of a plan.
+type Action struct {
+	Step       blueprint.Step
+	Op         Op
+	Changes    []Change
+	Reason     string
+	Disruption Disruption
+}
+
+// Plan is what up would do, in order.
+type Plan struct {
+	Estate  string
+	Actions []Action
+	Strays  []Stray
+}
+
+// Make compares.
+func Make(g *blueprint.Graph, live Live) Plan {
+	p := Plan{Estate: g.Estate, Strays: live.Strays}
+	for _, s := range g.Steps {
+		p.Actions = append(p.Actions, decide(s, live))
+	}
+	return p
+}
+
+// Empty says whether there is nothing to do.
+func (p Plan) Empty() bool {
+	for _, a := range p.Actions {
+		if a.Op != Keep {
+			return false
+		}
+	}
+	return true
+}
+
+// Refusals lists the actions that a person has to decide.
+func (p Plan) Refusals() []Action {
+	var out []Action
+	for _, a := range p.Actions {
+		if a.Op == Refuse {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func decide(s blueprint.Step, live Live) Action {
+	a := Action{Step: s, Op: Keep, Disruption: None}
+	o, ok := live.Steps[s.ID]
+	if !ok {
+		a.Op, a.Reason = Create, "it does not exist"
+		if why := live.Unreachable[s.ID]; why != "" {
+			a.Op, a.Reason = Refuse, "it could not be read: "+why
+			return a
+		}
+		for _, attr := range s.Spec.Attributes() {
+			a.Changes = append(a.Changes, Change{Attribute: attr.Name, Want: attr.Value, Unknown: attr.Unknown})
+		}
+		return a
+	}
+	if o.Broken != "" {
+		a.Op, a.Reason = Refuse, o.Broken
+		return a
+	}
+	a.Changes = diff(s.Spec.Attributes(), o.Spec.Attributes())
+	for _, c := range a.Changes {
+		if why := stuck(s.Spec.Attributes(), c, s, o); why != "" {
+			a.Op, a.Reason = Refuse, why
+			return a
+		}
+	}
+	switch {
+	case len(a.Changes) > 0:
+		a.Op = Update
+		a.Reason = reasonFor(a.Changes)
+		a.Disruption = disruption(s)
+	case !o.Settled:
+		a.Op, a.Reason = Wait, fmt.Sprintf("it is %s", o.Status)
+	}
+	return a
+}
+
+func diff(want, have []blueprint.Attribute) []Change {
+	seen := map[string]blueprint.Attribute{}
+	for _, a := range have {
+		seen[a.Name] = a
+	}
+	var out []Change
+	for _, w := range want {
+		h := seen[w.Name]
+		if w.Unknown != "" && (w.Mutable == blueprint.Fixed || h.Value == "") {
+			continue // assigned by the provider: whatever it is, it is right
+		}
+		if w.Unknown != "" || w.Value != h.Value {
+			out = append(out, Change{Attribute: w.Name, Have: h.Value, Want: w.Value, Unknown: w.Unknown})
+		}
+	}
+	return out
+}
+
+// stuck explains why a change cannot be made to a live resource.
+func stuck(attrs []blueprint.Attribute, c Change, s blueprint.Step, o Observed) string {
+	for _, a := range attrs {
+		if a.Name != c.Attribute {
+			continue
+		}
+		switch a.Mutable {
+		case blueprint.Fixed:
+			return fmt.Sprintf("its %s is %s, wanted %s, and cannot change while it lives", c.Attribute, orNone(c.Have), orNone(c.Want))
+		case blueprint.GrowOnly:
+			if want, ok := s.Spec.(blueprint.Volume); ok && want.Size < o.Spec.(blueprint.Volume).Size {
+				return fmt.Sprintf("its %s is %s, wanted %s, and it can only grow", c.Attribute, c.Have, c.Want)
+			}
+		}
+	}
+	return ""
+}
+
+func disruption(s blueprint.Step) Disruption {
+	switch s.Kind {
+	case blueprint.KindGateway, blueprint.KindGatewayNetwork, blueprint.KindLBBackend, blueprint.KindLBFrontend:
+		return Brief
+	case blueprint.KindMachine:
+		return Restart
+	}
+	return None
+}
+
+func reasonFor(changes []Change) string {
+	names := make([]string, 0, len(changes))
+	for _, c := range changes {
+		names = append(names, c.Attribute)
+	}
+	return strings.Join(names, ", ") + " not as in the file"
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

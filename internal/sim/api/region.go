@@ -1,0 +1,158 @@
+// Package api is the simulated region's HTTP side: what api.scaleway.com
+// answers, with the states, delays, refusals and oddities that were recorded
+// from it. It is a model of behaviour; nothing here replays a file.
+//
+// Public addresses that the region hands out lie in 127.51.0.0/16, so that
+// clients on the same machine can really dial them. Public IPv6 prefixes lie in
+// 2001:db8::/32 and cannot be dialled.
+//
+// It knows nothing of Talos or SSH: what a server, a load balancer or a gateway
+// does once it runs is behind the interfaces of package hardware.
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"bastide/internal/sim/clock"
+	"bastide/internal/sim/fault"
+	"bastide/internal/sim/hardware"
+)
+
+// Options configures a region. The zero value works: real time, no hardware,
+// every project and every UUID token accepted.
+type Options struct {
+	Clock     clock.Clock
+	Machines  hardware.Machines
+	Balancers hardware.Balancers
+	Gateways  hardware.Gateways
+	// Trouble acts out the node events of a fault script; nil leaves them.
+	Trouble hardware.Trouble
+	// Projects are the project ids that exist from the start. With none here
+	// and none seeded, every project id is taken to exist.
+	Projects []string
+	// Organization owns the projects; empty means each project's own id.
+	Organization string
+	// Credentials limits secret keys. A key that is not listed may do
+	// everything, unless OnlyListed is set.
+	Credentials map[string]Credential
+	OnlyListed  bool
+	// Objects looks at an object in object storage for a snapshot import; nil
+	// means that every object is an empty disk of 1 GiB.
+	Objects ObjectReader
+	// Lag is how long IPAM takes to show what another product did, in the
+	// region's time; zero means one second.
+	Lag time.Duration
+	// Log hears of what goes wrong inside the simulator; nil is silent.
+	Log *slog.Logger
+}
+
+// ObjectReader tells what a disk image in object storage holds. An error makes
+// the import end in status error, as a disk that is no QCOW2 does.
+type ObjectReader func(region, bucket, key string) (sizeBytes int64, image *hardware.TalosImage, err error)
+
+// Credential is what a secret key may do.
+type Credential struct {
+	// Deny lists what is refused with 403: a product ("lb") or a product and
+	// an action ("lb:write", "block:read").
+	Deny []string
+}
+
+// Region is the simulated region. It is an http.Handler for both the Scaleway
+// API and the simulator's own pages under /sim/.
+type Region struct {
+	opts    Options
+	mux     *http.ServeMux
+	effects *effects
+	log     *requestLog
+	faults  *fault.Engine
+
+	mu    sync.Mutex
+	world *world
+	past  []moment // copies of the world, kept only while a fault asks for stale reads
+	seeds []Seed   // from code, applied again after each reset
+}
+
+// New returns a region with nothing in it but what a fresh account has.
+func New(opts Options) *Region {
+	if opts.Lag == 0 {
+		opts.Lag = time.Second
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Region{opts: opts, mux: http.NewServeMux(), effects: newEffects(opts), log: newRequestLog(), faults: fault.NewEngine(opts.Clock)}
+	r.world = newWorld(opts)
+	r.routes()
+	return r
+}
+
+// routes is the table of contents: one line per product. Managed databases,
+// secrets, the registry, domains and Elastic Metal get their line here later;
+// object storage, which speaks another protocol, gets its own handler.
+func (r *Region) routes() {
+	r.pageRoutes()
+	r.accountRoutes()
+	r.iamRoutes()
+	r.catalogueRoutes()
+	r.vpcRoutes()
+	r.ipamRoutes()
+	r.gatewayRoutes()
+	r.blockRoutes()
+	r.lbRoutes()
+	r.instanceRoutes()
+}
+
+// Reset ends everything that runs and empties the region, then applies the
+// seeds given through Seed again. It returns when the hardware is gone.
+func (r *Region) Reset() {
+	r.mu.Lock()
+	old := r.world
+	old.stopTimers()
+	r.world = newWorld(r.opts)
+	r.past = nil
+	for _, s := range r.seeds {
+		r.world.seed(s)
+	}
+	old.tearDown(r.effects)
+	r.mu.Unlock()
+	r.effects.wait()
+	r.log.clear()
+	r.faults.Clear()
+}
+
+// Close ends everything that runs. The region may not be used afterwards.
+func (r *Region) Close() {
+	r.mu.Lock()
+	r.world.stopTimers()
+	r.world.tearDown(r.effects)
+	r.mu.Unlock()
+	r.effects.wait()
+}
+
+// Faults is the fault engine, for the rooms that ask it about RPCs.
+func (r *Region) Faults() *fault.Engine { return r.faults }
+
+// after applies a change to the world once a delay of the region's time has
+// passed, unless the region was reset meanwhile. Before the change it waits for
+// hardware calls that were made for the same keys.
+func (w *world) after(d time.Duration, change func(*world), keys ...string) {
+	r := w.region
+	var t *time.Timer
+	t = w.clock.After(d, func() {
+		for _, k := range keys {
+			r.effects.idle(k)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.world != w {
+			return
+		}
+		delete(w.timers, t)
+		r.remember()
+		change(w)
+	})
+	w.timers[t] = true
+}
