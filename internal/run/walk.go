@@ -1,0 +1,182 @@
+// Package run carries out a plan: every step as soon as what it needs is there,
+// in parallel, and nothing more after the first failure. It keeps no state; a
+// run that was cut short is continued by planning again.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+)
+
+// Executor makes one step true. It must be safe to repeat: a run may have been
+// killed at any point of an earlier attempt. It returns what is there now.
+type Executor interface {
+	Apply(ctx context.Context, a plan.Action, known plan.Known) (plan.Observed, error)
+}
+
+// Phase is where a step stands.
+type Phase string
+
+// The phases.
+const (
+	Started  Phase = "started"
+	Finished Phase = "finished"
+	Broke    Phase = "failed"
+	Skipped  Phase = "skipped" // something that it needs did not happen
+)
+
+// Event reports progress.
+type Event struct {
+	Step  blueprint.Step
+	Op    plan.Op
+	Phase Phase
+	At    time.Time
+	Took  time.Duration // for Finished and Broke
+	Err   error         // for Broke
+}
+
+// Width is how many steps may run at once. Steps mostly wait for the provider,
+// whose rate limit is what this protects.
+const Width = 24
+
+// Walk carries out p. executors gives the executor of a kind; report is called
+// from one goroutine. The first failure stops new steps; those that run are let
+// finish, and all failures are returned together.
+func Walk(ctx context.Context, p plan.Plan, live plan.Live, executors func(blueprint.Kind) Executor, report func(Event)) error {
+	w := &walk{
+		known: &known{steps: map[string]plan.Observed{}}, executors: executors,
+		results: make(chan result), slots: make(chan struct{}, Width),
+	}
+	for id, o := range live.Steps {
+		w.known.put(id, o)
+	}
+	for _, a := range p.Actions {
+		if a.Op == plan.Refuse {
+			return outcome.Refuse(a.Step.ID+" cannot be brought to what the file asks", a.Reason, "see the plan and decide")
+		}
+	}
+	return w.run(ctx, p.Actions, report)
+}
+
+type walk struct {
+	known     *known
+	executors func(blueprint.Kind) Executor
+	results   chan result
+	slots     chan struct{}
+}
+
+type result struct {
+	action  plan.Action
+	started time.Time
+	seen    plan.Observed
+	err     error
+}
+
+func (w *walk) run(ctx context.Context, actions []plan.Action, report func(Event)) error {
+	done := map[string]bool{}
+	var pending []plan.Action
+	for _, a := range actions {
+		if a.Op == plan.Keep {
+			done[a.Step.ID] = true
+		} else {
+			pending = append(pending, a)
+		}
+	}
+	var failures []error
+	running := 0
+	for {
+		if len(failures) == 0 && ctx.Err() == nil {
+			var rest []plan.Action
+			for _, a := range pending {
+				if !ready(a, done) {
+					rest = append(rest, a)
+					continue
+				}
+				running++
+				report(Event{Step: a.Step, Op: a.Op, Phase: Started, At: time.Now()})
+				go w.step(ctx, a)
+			}
+			pending = rest
+		}
+		if running == 0 {
+			break
+		}
+		r := <-w.results
+		running--
+		took := time.Since(r.started)
+		if r.err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", r.action.Step.ID, r.err))
+			report(Event{Step: r.action.Step, Op: r.action.Op, Phase: Broke, At: time.Now(), Took: took, Err: r.err})
+			continue
+		}
+		done[r.action.Step.ID] = true
+		w.known.put(r.action.Step.ID, r.seen)
+		report(Event{Step: r.action.Step, Op: r.action.Op, Phase: Finished, At: time.Now(), Took: took})
+	}
+	for _, a := range pending {
+		report(Event{Step: a.Step, Op: a.Op, Phase: Skipped, At: time.Now()})
+	}
+	return verdict(ctx, failures)
+}
+
+func (w *walk) step(ctx context.Context, a plan.Action) {
+	r := result{action: a, started: time.Now()}
+	select {
+	case w.slots <- struct{}{}:
+		r.started = time.Now()
+		r.seen, r.err = w.executors(a.Step.Kind).Apply(ctx, a, w.known)
+		<-w.slots
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
+	w.results <- r
+}
+
+func ready(a plan.Action, done map[string]bool) bool {
+	for _, need := range a.Step.Needs {
+		if !done[need] {
+			return false
+		}
+	}
+	return true
+}
+
+// verdict turns the failures into one error. A run that the user stopped is
+// interrupted, whatever its steps said on the way out.
+func verdict(ctx context.Context, failures []error) error {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return &outcome.Error{Code: outcome.Interrupted, What: "stopped before the end", Why: "the run was interrupted", Err: context.Canceled}
+	}
+	if ctx.Err() != nil {
+		failures = append(failures, context.Cause(ctx))
+	}
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	return errors.Join(failures...)
+}
+
+type known struct {
+	mu    sync.RWMutex
+	steps map[string]plan.Observed
+}
+
+func (k *known) Get(id string) (plan.Observed, bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	o, ok := k.steps[id]
+	return o, ok
+}
+
+func (k *known) put(id string, o plan.Observed) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.steps[id] = o
+}
