@@ -1,0 +1,37 @@
+# The two commands of the README are `make rehearse` and `make test`.
+
+BIN   := $(CURDIR)/bin
+CACHE := $(if $(BASTIDE_CACHE),$(BASTIDE_CACHE),$(HOME)/.cache/bastide)
+TOOLS := $(CACHE)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+export BASTIDE_TOOLS := $(TOOLS)
+
+.PHONY: build rehearse test check unit stories tools clean
+
+build: ## the binary, as it is released
+	@mkdir -p $(BIN)
+	go build -trimpath -ldflags "-s -w -X bastide/internal/cli.Version=$(VERSION)" -o $(BIN)/bastide ./cmd/bastide
+
+# Rehearse the example estate from nothing: no account, no network.
+rehearse: ## raise and take down examples/private on the simulated region; ARGS=--keep leaves it running
+	@tools/build.sh kube-apiserver $(TOOLS)
+	@$(MAKE) --no-print-directory build
+	$(BIN)/bastide rehearse examples/private $(ARGS)
+
+test: tools check unit stories ## everything that CI runs
+
+check: ## formatting and vet
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "these files are not gofmt'd:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+
+unit: ## tests near the code, with the race detector
+	go test -race -timeout 20m $$(go list ./... | grep -v /stories)
+
+stories: build ## script tests of the real binary against the simulated region
+	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 25m ./stories
+
+tools: ## programs that only tests need: kube-apiserver, kubectl, talosctl, scw
+	@tools/build.sh kube-apiserver kubectl talosctl scw $(TOOLS)
+
+clean:
+	rm -rf $(BIN)

@@ -1,0 +1,86 @@
+package bastide_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// room says which other rooms of the house a room may lean on, and why no
+// others. What is not listed is not allowed.
+type room struct {
+	may []string
+	why string
+}
+
+// house is the direction of imports. "sim/" stands for every room under it.
+var house = map[string]room{
+	"outcome":   {nil, "every room explains itself with it, so it leans on none"},
+	"quorum":    {nil, "arithmetic: values in, values out"},
+	"estate":    {[]string{"outcome"}, "the file is read without knowing what will be built from it"},
+	"blueprint": {[]string{"estate"}, "a pure function of the file; it must not be able to ask the cloud"},
+	"plan":      {[]string{"blueprint", "estate"}, "pure comparison; it must not be able to change what it compares"},
+	"vault":     {[]string{"estate", "outcome"}, "few may touch secrets, and secrets need nobody"},
+	"door":      {[]string{"estate", "outcome"}, "a way in knows addresses and keys, not what is behind them"},
+	"scaleway":  {[]string{"blueprint", "plan", "estate", "outcome"}, "the cloud layer knows nothing of Talos"},
+	"talos":     {[]string{"blueprint", "plan", "estate", "outcome", "quorum", "vault"}, "the cluster layer knows nothing of Scaleway"},
+	"run":       {[]string{"blueprint", "plan", "outcome"}, "it walks any plan with any executor"},
+	"ui":        {[]string{"blueprint", "plan", "outcome"}, "it prints values and fetches none"},
+	"cli": {[]string{"outcome", "quorum", "estate", "blueprint", "plan", "vault", "door", "scaleway", "talos", "run", "ui", "sim"},
+		"only the commands know all rooms"},
+	"sim": {[]string{"estate", "sim/"}, "the simulator shares no logic with the product, or one mistake would hide in both"},
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir("internal", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "internal/")
+		top, _, _ := strings.Cut(dir, "/")
+		r, ok := house[top]
+		if !ok {
+			t.Errorf("%s: the room %q is not in the plan of the house; add it to architecture_test.go with a reason", file, top)
+			return nil
+		}
+		seen[top] = true
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			target, _ := strconv.Unquote(spec.Path.Value)
+			if to, ok := strings.CutPrefix(target, "bastide/internal/"); ok && !allowed(top, r, to) {
+				t.Errorf("%s imports %s: %s may not, because %s", file, path.Base(target), top, r.why)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range house {
+		if !seen[name] {
+			t.Errorf("the plan of the house lists the room %q, which does not exist", name)
+		}
+	}
+}
+
+func allowed(from string, r room, to string) bool {
+	top, _, _ := strings.Cut(to, "/")
+	if top == from {
+		return true
+	}
+	for _, m := range r.may {
+		if to == m || top == m || (strings.HasSuffix(m, "/") && strings.HasPrefix(to, m)) {
+			return true
+		}
+	}
+	return false
+}
