@@ -1,43 +1,55 @@
 package estate
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"strconv"
-	"strings"
 )
 
-// units of a Size, largest first; Scaleway counts in decimal units.
-var units = []struct {
-	suffix string
-	bytes  int64
-}{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6},
-}
+// Units of a Size. Scaleway counts volumes in decimal units, etcd and memory
+// are counted in binary ones.
+const (
+	MB  Size = 1e6
+	GB  Size = 1e9
+	TB  Size = 1e12
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+)
 
-// String writes the size in the largest unit that divides it, decimal first.
-func (s Size) String() string {
-	for _, suffix := range []string{"TB", "GB", "MB", "TiB", "GiB", "MiB"} {
-		for _, u := range units {
-			if u.suffix == suffix && s != 0 && int64(s)%u.bytes == 0 {
-				return fmt.Sprintf("%d%s", int64(s)/u.bytes, u.suffix)
-			}
-		}
-	}
-	return fmt.Sprintf("%dB", int64(s))
-}
+var (
+	writtenSize = regexp.MustCompile(`^([0-9]{1,12})(MB|GB|TB|MiB|GiB)$`)
+	sizeUnits   = map[string]Size{"MB": MB, "GB": GB, "TB": TB, "MiB": MiB, "GiB": GiB}
+)
 
-// ParseSize reads a size such as 20GB or 8GiB; a unit is required.
+// ParseSize reads a whole number with a unit: MB, GB, TB (decimal) or MiB, GiB (binary).
 func ParseSize(text string) (Size, error) {
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || n < 0 || n > (1<<62)/u.bytes {
-			break
-		}
-		return Size(n * u.bytes), nil
+	m := writtenSize.FindStringSubmatch(text)
+	if m == nil {
+		return 0, errors.New("it has to be a whole number directly followed by MB, GB, TB, MiB or GiB")
 	}
-	return 0, fmt.Errorf("%q is not a size: write a whole number and a unit, such as 20GB or 8GiB", text)
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the number cannot be read: %w", err)
+	}
+	unit := sizeUnits[m[2]]
+	if n > math.MaxInt64/int64(unit) {
+		return 0, errors.New("it is larger than any disk")
+	}
+	return Size(n) * unit, nil
+}
+
+// String writes the size in the largest unit that holds it in whole numbers,
+// in a form that ParseSize reads back; a size that has none is given in bytes.
+func (s Size) String() string {
+	for _, u := range []struct {
+		name string
+		unit Size
+	}{{"TB", TB}, {"GiB", GiB}, {"GB", GB}, {"MiB", MiB}, {"MB", MB}} {
+		if s != 0 && s%u.unit == 0 {
+			return fmt.Sprintf("%d%s", s/u.unit, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", int64(s))
 }

@@ -36,8 +36,8 @@ type Estate struct {
 // SCW_* environment and the scw configuration file.
 type Scaleway struct {
 	Project string   `yaml:"project" estate:"required,example=11111111-1111-4111-8111-111111111111"` // project UUID
-	Region  string   `yaml:"region" estate:"required,example=fr-par"`  // such as fr-par
-	Zones   []string `yaml:"zones" estate:"required,example=[fr-par-1]"`   // such as fr-par-1; one, in this version
+	Region  string   `yaml:"region" estate:"required,example=fr-par"`                                // such as fr-par
+	Zones   []string `yaml:"zones" estate:"required,example=[fr-par-1]"`                             // such as fr-par-1; one, in this version
 }
 
 // Secrets names who can decrypt the machine secrets bundle.
@@ -47,9 +47,9 @@ type Secrets struct {
 
 // Talos is the operating system of the nodes.
 type Talos struct {
-	Version    string   `yaml:"version" estate:"required,example=v1.13.5"`    // such as v1.13.5
-	Extensions []string `yaml:"extensions"` // official system extensions; their order is part of the schematic id
-	Snapshot   string   `yaml:"snapshot" estate:"required,example=talos-v1.13.5-staging"`   // name or UUID of the block snapshot that holds the Talos disk
+	Version    string   `yaml:"version" estate:"required,example=v1.13.5"`                // such as v1.13.5
+	Extensions []string `yaml:"extensions"`                                               // official system extensions; their order is part of the schematic id
+	Snapshot   string   `yaml:"snapshot" estate:"required,example=talos-v1.13.5-staging"` // name or UUID of the block snapshot that holds the Talos disk
 	Patches    Patches  `yaml:"patches"`
 }
 
@@ -115,14 +115,18 @@ type Gateway struct {
 // Admin says who may come in, and how.
 type Admin struct {
 	CIDRs   []Prefix `yaml:"cidrs" estate:"required,example=[198.51.100.7/32]"`
-	Door    string   `yaml:"door" estate:"default=bastion"`    // bastion
+	Door    string   `yaml:"door" estate:"default=bastion"`                             // bastion
 	SSHKeys []string `yaml:"sshKeys" estate:"required,example=[~/.ssh/id_ed25519.pub]"` // public keys: a file (~ allowed) or the key itself
+
+	// PublicKeys are the SSH keys as one line each, type and key without
+	// comment, gathered by Load from SSHKeys.
+	PublicKeys []string `yaml:"-"`
 }
 
 // API is the Kubernetes API's load balancer and names.
 type API struct {
 	LoadBalancer string   `yaml:"loadBalancer" estate:"default=LB-S"` // such as LB-S
-	Names        []string `yaml:"names"`        // further DNS names in the API server's certificate
+	Names        []string `yaml:"names"`                              // further DNS names in the API server's certificate
 }
 
 // ControlPlane is the control plane nodes; an odd number of them.

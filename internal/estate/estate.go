@@ -1,0 +1,110 @@
+package estate
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Load reads an estate from a directory that holds estate.yaml, or from that
+// file itself, and checks the files that it names. Everything found wrong is
+// returned at once, as Problems.
+func Load(path string) (*Estate, error) {
+	file := path
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		file = filepath.Join(path, FileName)
+	}
+	data, err := readFile(file, maxFileSize+1)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot read the estate file; every command needs one; name it, or the directory that holds %s: %w", file, FileName, err)
+	}
+	e, s := parse(file, data)
+	if e != nil {
+		e.Dir = filepath.Dir(file)
+		s.checkFiles(e)
+	}
+	if err := s.problems.inFileOrder().orNil(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Parse reads an estate from text. It is pure: files that the estate names are
+// not looked at. The name stands in the problems, which come all at once, as
+// Problems.
+func Parse(name string, data []byte) (*Estate, error) {
+	e, s := parse(name, data)
+	if err := s.problems.inFileOrder().orNil(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Validate checks an estate that has its defaults and did not come from text;
+// its problems have paths but no lines.
+func Validate(e *Estate) error {
+	s := &source{at: map[string]mark{}, refused: map[string]bool{}}
+	s.validate(e)
+	return s.problems.orNil()
+}
+
+// parse runs the passes in turn. The estate is nil when the text is not of this
+// version, for then nothing else that could be said about it would be true.
+func parse(name string, data []byte) (*Estate, *source) {
+	s := newSource(name)
+	root := s.compose(data)
+	if root == nil || !s.sniff(root) {
+		return nil, s
+	}
+	e := &Estate{}
+	s.decodeInto(root, reflect.ValueOf(e).Elem(), "")
+	Default(e)
+	s.validate(e)
+	return e, s
+}
+
+// sniff looks at apiVersion and kind alone, before anything else is read in
+// their light.
+func (s *source) sniff(root *yaml.Node) bool {
+	for _, want := range []struct{ key, value string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
+		found := false
+		for i := 0; i+1 < len(root.Content); i += 2 {
+			key, value := root.Content[i], root.Content[i+1]
+			if key.Value != want.key || found {
+				continue
+			}
+			found = true
+			if value.Kind != yaml.ScalarNode || value.Value != want.value {
+				s.refuseAt(mark{value.Line, value.Column}, want.key, "is "+describe(value),
+					"this bastide reads only "+want.value, "write "+want.key+": "+want.value+", or use the bastide that this file was written for")
+			}
+		}
+		if !found {
+			s.refuseAt(mark{root.Line, root.Column}, want.key, "is missing",
+				"without it the version of the file is unknown", "add "+want.key+": "+want.value)
+		}
+	}
+	return len(s.problems) == 0
+}
+
+// readFile reads at most limit bytes of a regular file: a pipe or device named
+// by mistake must not make a command hang or fill memory.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
