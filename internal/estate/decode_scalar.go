@@ -98,7 +98,7 @@ func (s *source) decodePrefix(n *yaml.Node, v reflect.Value, path string) {
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		hint := "write an address, a slash and a prefix length, such as 172.16.0.0/22"
+		hint := "write an address, a slash and a prefix length, such as 172.16.0.0/22 or 198.51.100.7/32"
 		if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
 			hint = fmt.Sprintf("for that one address write %s/32", addr)
 		}
@@ -106,9 +106,11 @@ func (s *source) decodePrefix(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	if prefix.Masked() != prefix {
-		s.refuse(path, fmt.Sprintf("%s has bits set to the right of its prefix", prefix),
-			"it is unclear whether the range or the address is meant",
-			fmt.Sprintf("write %s for the range, or %s/%d for the address", prefix.Masked(), prefix.Addr(), prefix.Addr().BitLen()))
+		hint := fmt.Sprintf("write %s/%d for the address", prefix.Addr(), prefix.Addr().BitLen())
+		if prefix.Bits() >= 8 { // nobody means a wider one, and a hint must not open a door
+			hint = fmt.Sprintf("write %s for the range, or %s/%d for the address", prefix.Masked(), prefix.Addr(), prefix.Addr().BitLen())
+		}
+		s.refuse(path, fmt.Sprintf("%s has bits set to the right of its prefix", prefix), "it is unclear whether the range or the address is meant", hint)
 		return
 	}
 	v.Set(reflect.ValueOf(Prefix{prefix}))

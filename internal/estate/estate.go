@@ -85,10 +85,20 @@ func (s *source) sniff(root *yaml.Node) bool {
 		}
 		if !found {
 			s.refuseAt(mark{root.Line, root.Column}, want.key, "is missing",
-				"without it the version of the file is unknown", "add "+want.key+": "+want.value)
+				"without it the version of the file is unknown", "add "+want.key+": "+want.value+lookalike(root, want.key))
 		}
 	}
 	return len(s.problems) == 0
+}
+
+// lookalike points at a key that was probably meant to be the wanted one.
+func lookalike(root *yaml.Node, wanted string) string {
+	for i := 0; i < len(root.Content); i += 2 {
+		if key := root.Content[i]; nearest(key.Value, []string{wanted}) != "" {
+			return fmt.Sprintf(" (line %d says %s)", key.Line, brief(key.Value))
+		}
+	}
+	return ""
 }
 
 // readFile reads at most limit bytes of a regular file: a pipe or device named

@@ -15,9 +15,9 @@ const (
 // Estate is one environment: the whole of what bastide raises, runs and takes
 // down. Every command names the file that it comes from.
 type Estate struct {
-	APIVersion   string       `yaml:"apiVersion" estate:"required,example=bastide/v1"`
-	Kind         string       `yaml:"kind" estate:"required,example=Estate"`
-	Name         string       `yaml:"name" estate:"required,example=staging"`
+	APIVersion   string       `yaml:"apiVersion" estate:"required,example=bastide/v1"` // version of this file's form
+	Kind         string       `yaml:"kind" estate:"required,example=Estate"`           // what the file describes
+	Name         string       `yaml:"name" estate:"required,example=staging"`          // at most 32 characters; nodes, load balancer and network are named after it
 	Scaleway     Scaleway     `yaml:"scaleway"`
 	Secrets      Secrets      `yaml:"secrets"`
 	Talos        Talos        `yaml:"talos"`
@@ -26,7 +26,7 @@ type Estate struct {
 	Admin        Admin        `yaml:"admin"`
 	API          API          `yaml:"api"`
 	ControlPlane ControlPlane `yaml:"controlPlane"`
-	Pools        []Pool       `yaml:"pools"`
+	Pools        []Pool       `yaml:"pools"` // groups of worker nodes
 
 	// Dir is the directory of the file; relative paths in it start there.
 	Dir string `yaml:"-"`
@@ -57,11 +57,11 @@ type Talos struct {
 // applied in this order: all, then controlPlane or workers, then the pool's,
 // then the node's.
 type Patches struct {
-	All          []string            `yaml:"all"`
-	ControlPlane []string            `yaml:"controlPlane"`
-	Workers      []string            `yaml:"workers"`
-	Pools        map[string][]string `yaml:"pools"`
-	Nodes        map[string][]string `yaml:"nodes"`
+	All          []string            `yaml:"all"`          // for every node
+	ControlPlane []string            `yaml:"controlPlane"` // for control plane nodes
+	Workers      []string            `yaml:"workers"`      // for the nodes of all pools
+	Pools        map[string][]string `yaml:"pools"`        // by pool name
+	Nodes        map[string][]string `yaml:"nodes"`        // by node name, such as staging-system-2
 }
 
 // Kubernetes is the cluster that runs on the nodes.
@@ -70,40 +70,40 @@ type Kubernetes struct {
 	APIServer APIServer         `yaml:"apiServer"`
 	Etcd      Etcd              `yaml:"etcd"`
 	Kubelet   Kubelet           `yaml:"kubelet"`
-	Admission []AdmissionPlugin `yaml:"admission"`
+	Admission []AdmissionPlugin `yaml:"admission"` // configuration of admission plug-ins
 }
 
 // APIServer holds kube-apiserver settings that are the user's.
 type APIServer struct {
-	ExtraArgs   map[string]string `yaml:"extraArgs"`
+	ExtraArgs   map[string]string `yaml:"extraArgs"`   // kube-apiserver flags, without dashes; those that Talos or bastide decide are refused
 	AuditPolicy string            `yaml:"auditPolicy"` // file with an audit.k8s.io/v1 Policy; empty keeps the default of Talos
 }
 
 // AdmissionPlugin is one admission plug-in and the file with its configuration.
 type AdmissionPlugin struct {
-	Name          string `yaml:"name" estate:"required,example=PodSecurity"`
-	Configuration string `yaml:"configuration" estate:"required,example=pod-security.yaml"`
+	Name          string `yaml:"name" estate:"required,example=PodSecurity"`                // such as PodSecurity
+	Configuration string `yaml:"configuration" estate:"required,example=pod-security.yaml"` // file with its configuration, relative to the estate file
 }
 
 // Etcd holds etcd settings that are the user's.
 type Etcd struct {
-	Quota     Size              `yaml:"quota"` // size limit of the database (quota-backend-bytes)
-	ExtraArgs map[string]string `yaml:"extraArgs"`
+	Quota     Size              `yaml:"quota"`     // size limit of the database (quota-backend-bytes)
+	ExtraArgs map[string]string `yaml:"extraArgs"` // etcd flags, without dashes
 }
 
 // Kubelet holds kubelet settings that are the user's.
 type Kubelet struct {
-	ExtraArgs map[string]string `yaml:"extraArgs"`
+	ExtraArgs map[string]string `yaml:"extraArgs"` // kubelet flags, without dashes
 	// ExtraConfig is merged into the KubeletConfiguration document.
 	ExtraConfig map[string]any `yaml:"extraConfig"`
 }
 
 // Network is the private network and the cluster's own ranges.
 type Network struct {
-	Mode     string  `yaml:"mode" estate:"default=private"` // private
-	CIDR     Prefix  `yaml:"cidr" estate:"required,example=172.16.0.0/22"`
-	Pods     Prefix  `yaml:"pods" estate:"default=10.244.0.0/16"`
-	Services Prefix  `yaml:"services" estate:"default=10.96.0.0/12"`
+	Mode     string  `yaml:"mode" estate:"default=private"`                // private: no node has a public address
+	CIDR     Prefix  `yaml:"cidr" estate:"required,example=172.16.0.0/22"` // of the Private Network: private IPv4, /20 to /28; it cannot be changed later
+	Pods     Prefix  `yaml:"pods" estate:"default=10.244.0.0/16"`          // each node takes a /24 of it
+	Services Prefix  `yaml:"services" estate:"default=10.96.0.0/12"`       // at most a /12
 	Gateway  Gateway `yaml:"gateway"`
 }
 
@@ -114,7 +114,7 @@ type Gateway struct {
 
 // Admin says who may come in, and how.
 type Admin struct {
-	CIDRs   []Prefix `yaml:"cidrs" estate:"required,example=[198.51.100.7/32]"`
+	CIDRs   []Prefix `yaml:"cidrs" estate:"required,example=[198.51.100.7/32]"`         // public IPv4 ranges that may reach the bastion; never open to the world
 	Door    string   `yaml:"door" estate:"default=bastion"`                             // bastion
 	SSHKeys []string `yaml:"sshKeys" estate:"required,example=[~/.ssh/id_ed25519.pub]"` // public keys: a file (~ allowed) or the key itself
 
@@ -131,34 +131,34 @@ type API struct {
 
 // ControlPlane is the control plane nodes; an odd number of them.
 type ControlPlane struct {
-	Count     int               `yaml:"count" estate:"default=3"`
+	Count     int               `yaml:"count" estate:"default=3"`                  // 1, 3, 5 or 7
 	Type      string            `yaml:"type" estate:"required,example=PLAY2-NANO"` // Instance type, such as PLAY2-NANO
 	Disk      Disk              `yaml:"disk"`
 	Ephemeral *Disk             `yaml:"ephemeral"` // a second volume for EPHEMERAL, where wanted
-	Labels    map[string]string `yaml:"labels"`
+	Labels    map[string]string `yaml:"labels"`    // node labels
 }
 
 // Pool is a group of worker nodes that are alike.
 type Pool struct {
-	Name      string            `yaml:"name" estate:"required,example=system"`
-	Count     int               `yaml:"count" estate:"required,example=2"`
-	Type      string            `yaml:"type" estate:"required,example=PLAY2-MICRO"`
+	Name      string            `yaml:"name" estate:"required,example=system"`      // its nodes are called ESTATE-POOL-1 and on
+	Count     int               `yaml:"count" estate:"required,example=2"`          // number of nodes; 0 is allowed
+	Type      string            `yaml:"type" estate:"required,example=PLAY2-MICRO"` // Instance type, such as PLAY2-MICRO
 	Disk      Disk              `yaml:"disk"`
-	Ephemeral *Disk             `yaml:"ephemeral"`
-	Labels    map[string]string `yaml:"labels"`
-	Taints    []Taint           `yaml:"taints"`
+	Ephemeral *Disk             `yaml:"ephemeral"` // a second volume for EPHEMERAL, where wanted
+	Labels    map[string]string `yaml:"labels"`    // node labels; workers cannot set those of kubernetes.io on themselves
+	Taints    []Taint           `yaml:"taints"`    // node taints
 }
 
 // Disk is a block storage volume.
 type Disk struct {
-	Size Size `yaml:"size" estate:"default=20GB"`
+	Size Size `yaml:"size" estate:"default=20GB"` // whole decimal GB, up to 10TB; at least 7GB for a root volume that holds everything
 	IOPS int  `yaml:"iops" estate:"default=5000"` // 5000 or 15000
 }
 
 // Taint is a Kubernetes node taint.
 type Taint struct {
-	Key    string `yaml:"key" estate:"required,example=dedicated"`
-	Value  string `yaml:"value"`
+	Key    string `yaml:"key" estate:"required,example=dedicated"`     // such as dedicated, or a domain and a name
+	Value  string `yaml:"value"`                                       // may be left out
 	Effect string `yaml:"effect" estate:"required,example=NoSchedule"` // NoSchedule, PreferNoSchedule, NoExecute
 }
 

@@ -29,11 +29,18 @@ func (s *source) oneOf(path, value string, known []string, why string) {
 	if value == "" || slices.Contains(known, value) {
 		return
 	}
-	hint := "write one of " + strings.Join(known, ", ")
+	hint := "write " + oneOfText(known)
 	if near := nearest(value, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	s.refuse(path, fmt.Sprintf("%q is not known", brief(value)), why, hint)
+}
+
+func oneOfText(known []string) string {
+	if len(known) == 1 {
+		return known[0]
+	}
+	return "one of " + strings.Join(known, ", ")
 }
 
 // noRepeat refuses an element that the list already holds.

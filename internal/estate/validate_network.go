@@ -52,11 +52,19 @@ func (s *source) validateNetwork(n *Network) {
 	for i, a := range sound {
 		for _, b := range sound[:i] {
 			if a.value.Overlaps(b.value.Prefix) {
-				s.refuse(a.path, fmt.Sprintf("%s overlaps %s (%s)", a.value, b.path, b.value),
+				s.refuse(a.path, fmt.Sprintf("%s overlaps %s (%s)", s.written(a), b.path, s.written(b)),
 					"an address in both could be reached in one of them only", "choose ranges that are apart")
 			}
 		}
 	}
+}
+
+// written is the range, and says when it is a default that nobody wrote.
+func (s *source) written(r namedRange) string {
+	if _, ok := s.at[r.path]; !ok && len(s.at) > 0 {
+		return "the default " + r.value.String()
+	}
+	return r.value.String()
 }
 
 // validatePrivateRange refuses what is not private IPv4: a public range would
@@ -123,6 +131,7 @@ func (s *source) validateRoom(e *Estate) {
 	if wanted := nodes + shared; wanted > maxAttached {
 		s.refuse("network.cidr", fmt.Sprintf("would hold %d nodes, the gateway and the load balancer", nodes),
 			fmt.Sprintf("a Private Network holds at most %d resources", maxAttached), "lower the counts, or split the estate")
+		return
 	}
 	if cidr := e.Network.CIDR; cidr.IsValid() && cidr.Addr().Is4() && cidr.Bits() >= widestNetwork && cidr.Bits() <= smallestNetwork {
 		free, wanted := 1<<(32-cidr.Bits())-heldAddresses, nodes+shared+spare
