@@ -90,7 +90,7 @@ func (c Child) command(program string, l *lair, proxy *Proxy) (*exec.Cmd, error)
 	// On a terminal the child stays in our group, the one in the foreground: it
 	// may read, Ctrl-C and Ctrl-Z reach it, and a shell can manage jobs.
 	// Elsewhere it leads a group of its own, so that a signal reaches all of it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !onTerminal(c.Stdin)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !onTerminal(c.Stdin, c.Stdout, c.Stderr)}
 	endWithParent(cmd.SysProcAttr)
 	return cmd, nil
 }
@@ -102,9 +102,13 @@ func orEmpty(b []byte) []byte {
 	return b
 }
 
-func onTerminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+func onTerminal(streams ...any) bool {
+	for _, s := range streams {
+		if f, ok := s.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			return true
+		}
+	}
+	return false
 }
 
 // supervise starts the child, passes signals on and waits.
