@@ -42,10 +42,11 @@ func (s *source) validateAdminRanges(ranges []Prefix) {
 	const own = "write the public address that you come from, such as 198.51.100.7/32"
 	sound, admitted := 0, 0
 	for i, r := range ranges {
+		here := indexed(path, i)
 		if !r.IsValid() {
+			s.refuse(here, "is empty", "an empty element admits nobody", own) // silent where decoding has refused it
 			continue
 		}
-		here := indexed(path, i)
 		switch {
 		case !r.Addr().Is4():
 			s.refuse(here, r.String()+" is not IPv4", "the gateway's bastion has an IPv4 address only, so this would admit nobody", own)
@@ -62,7 +63,7 @@ func (s *source) validateAdminRanges(ranges []Prefix) {
 			continue
 		}
 		for j, other := range ranges[:i] {
-			if other.IsValid() && r.Overlaps(other.Prefix) {
+			if other.IsValid() && !s.refused[indexed(path, j)] && r.Overlaps(other.Prefix) {
 				s.refuse(here, fmt.Sprintf("%s overlaps %s (%s)", r, indexed(path, j), other), "closing one would leave the other open", "keep the one that is meant")
 			}
 		}

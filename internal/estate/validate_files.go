@@ -52,17 +52,17 @@ func (e *Estate) otherFiles() []namedFile {
 // validatePatches checks that patches are for pools and nodes of this file,
 // and that files are named in a way that works on every machine.
 func (s *source) validatePatches(e *Estate) {
-	pools, nodes := []string{}, []string{}
-	for _, p := range e.Pools {
-		pools = append(pools, p.Name)
-	}
-	if s.countsAreSane(e) {
+	if s.nodesAreKnown(e) && e.nodeCount() <= maxAttached { // a longer list is refused, and need not be made
+		pools, nodes := []string{}, []string{}
+		for _, p := range e.Pools {
+			pools = append(pools, p.Name)
+		}
 		for _, n := range e.Nodes() {
 			nodes = append(nodes, n.Name)
 		}
+		s.knownKeys("talos.patches.pools", slices.Sorted(maps.Keys(e.Talos.Patches.Pools)), pools, "pool")
 		s.knownKeys("talos.patches.nodes", slices.Sorted(maps.Keys(e.Talos.Patches.Nodes)), nodes, "node")
 	}
-	s.knownKeys("talos.patches.pools", slices.Sorted(maps.Keys(e.Talos.Patches.Pools)), pools, "pool")
 	for _, f := range append(e.patchFiles(), e.otherFiles()...) {
 		switch {
 		case f.file == "":
@@ -73,14 +73,24 @@ func (s *source) validatePatches(e *Estate) {
 	}
 }
 
-// countsAreSane says whether the nodes may be listed: the counts of a refused
-// file can be absurd.
-func (s *source) countsAreSane(e *Estate) bool {
-	sum := max(e.ControlPlane.Count, 0)
+func (e *Estate) nodeCount() int {
+	nodes := e.ControlPlane.Count
 	for _, p := range e.Pools {
-		sum += max(p.Count, 0)
+		nodes += p.Count
 	}
-	return sum <= 2*maxNodes && !s.silenced("name")
+	return nodes
+}
+
+// nodesAreKnown says whether names and counts of all pools were accepted. If
+// not, what depends on the list of nodes is left unsaid: it would only follow
+// from what has been refused, and a refused count can be absurd.
+func (s *source) nodesAreKnown(e *Estate) bool {
+	known := !s.silenced("name") && !s.silenced("controlPlane.count") && !s.silenced("pools")
+	for i := range e.Pools {
+		path := indexed("pools", i)
+		known = known && !s.silenced(path+".name") && !s.silenced(path+".count")
+	}
+	return known
 }
 
 func (s *source) knownKeys(path string, keys, known []string, what string) {

@@ -123,10 +123,10 @@ func (s *source) prefixLength(r namedRange, widest, smallest int, why string) {
 
 // validateRoom compares the ranges with the number of nodes.
 func (s *source) validateRoom(e *Estate) {
-	nodes := max(e.ControlPlane.Count, 0)
-	for _, p := range e.Pools {
-		nodes += max(p.Count, 0)
+	if !s.nodesAreKnown(e) {
+		return
 	}
+	nodes := e.nodeCount()
 	const shared, spare = 2, 1 // gateway and load balancer; a node's replacement while the old one still stands
 	if wanted := nodes + shared; wanted > maxAttached {
 		s.refuse("network.cidr", fmt.Sprintf("would hold %d nodes, the gateway and the load balancer", nodes),

@@ -1,0 +1,34 @@
+package estate
+
+import "fmt"
+
+// comfortableMemory is what Talos recommends for a control plane node (its
+// health check's own figure, a little under 4 GiB).
+const comfortableMemory = 3946 * MiB
+
+// wideAdmin is the prefix length above which a range is no longer one place.
+const wideAdmin = 24
+
+// Warnings lists what the file may say but its writer should know. Nothing is
+// refused for them. They have paths, but no lines.
+func (e *Estate) Warnings() Problems {
+	var ws Problems
+	warn := func(path, what, why, hint string) {
+		ws = append(ws, Problem{Path: path, What: what, Why: why, Hint: hint})
+	}
+	if e.ControlPlane.Count == 1 {
+		warn("controlPlane.count", "is 1", "the cluster stops whenever that node restarts, and its loss is the loss of etcd", "write 3 for anything that matters")
+	}
+	if t, ok := LookupInstanceType(e.ControlPlane.Type); ok && t.Memory < comfortableMemory {
+		warn("controlPlane.type", fmt.Sprintf("%s has %s of memory", t.Name, t.Memory), "Talos starts on it but recommends 4 GiB for a control plane node", "choose PLAY2-NANO or larger")
+	}
+	if e.nodeCount() == e.ControlPlane.Count {
+		warn("pools", "there is no worker", "control plane nodes do not take ordinary pods, so nothing of yours would run", "add a pool, or allow scheduling on control planes in a patch")
+	}
+	for i, r := range e.Admin.CIDRs {
+		if r.IsValid() && r.Bits() < wideAdmin {
+			warn(indexed("admin.cidrs", i), fmt.Sprintf("%s admits %d addresses", r, 1<<(32-r.Bits())), "each of them may try keys at the bastion", "list only the addresses that you come from")
+		}
+	}
+	return ws
+}
