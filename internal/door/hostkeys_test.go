@@ -121,7 +121,7 @@ func TestKnownHostsThatCannotBeRead(t *testing.T) {
 	key := newKey(t)
 	b := startBastion(t, key)
 	for text, want := range map[string]outcome.Code{
-		"# a comment\n[127.0.0.1]:1 ssh-ed25519 notbase64\n": outcome.Unknown,
+		"# a comment\n[127.0.0.1]:1 ssh-ed25519 notbase64\n":                   outcome.Unknown,
 		"@revoked * " + string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())): outcome.Refused,
 	} {
 		cfg := config(t, b, key)

@@ -231,7 +231,8 @@ func (l *lockedKey) unlock() (ssh.Signer, error) {
 	l.once.Do(func() {
 		passphrase, err := l.ask(l.file)
 		if err != nil {
-			l.err = fmt.Errorf("%s: no passphrase: %w", l.file, err)
+			l.err = outcome.Refuse("the SSH key "+l.file+" could not be opened", "no passphrase was given: "+err.Error(),
+				"run the command on a terminal, or add the key to the SSH agent").Because(err)
 			return
 		}
 		defer clear(passphrase)
