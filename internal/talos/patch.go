@@ -1,0 +1,88 @@
+package talos
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
+
+	"bastide/internal/estate"
+	"bastide/internal/outcome"
+)
+
+// patch applies the node's patch files in order: all, role, pool, node. After
+// each, the rules are checked again, so that what breaks one is named with its
+// file.
+func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.Provider, []string, error) {
+	if breach := rules.check(p); breach != nil {
+		return nil, nil, breach.refusal("the environment file", n.Name)
+	}
+	for _, path := range r.patchesOf(n) {
+		text := r.files.patches[path]
+		loaded, err := configloader.NewFromBytes(text, configloader.WithAllowPatchDelete())
+		if errors.Is(err, configloader.ErrNoConfig) {
+			continue // nothing but comments
+		}
+		if err != nil {
+			return nil, nil, r.explain(path, text, err)
+		}
+		p, err = configpatcher.StrategicMerge(p, configpatcher.NewStrategicMergePatch(loaded))
+		if err != nil {
+			return nil, nil, r.unapplied(path, n, err)
+		}
+		// A patch's documents were read apart from the configuration; reading
+		// the result again finds what only the whole can show.
+		merged, err := encode(p)
+		if err == nil {
+			p, err = configloader.NewFromBytes(merged)
+		}
+		if err != nil {
+			return nil, nil, r.unapplied(path, n, err)
+		}
+		if breach := rules.check(p); breach != nil {
+			return nil, nil, breach.refusal(at(path, lineOf(text, breach.path)), n.Name)
+		}
+	}
+	return p, rules.warn(p), nil
+}
+
+func (r *Renderer) patchesOf(n estate.Node) []string {
+	patches := r.estate.Talos.Patches
+	out := append([]string{}, patches.All...)
+	if n.Role == estate.RoleControlPlane {
+		out = append(out, patches.ControlPlane...)
+	} else {
+		out = append(out, patches.Workers...)
+	}
+	out = append(out, patches.Pools[n.Pool]...)
+	return append(out, patches.Nodes[n.Name]...)
+}
+
+func (r *Renderer) unapplied(path string, n estate.Node, err error) error {
+	if errors.Is(err, configloader.ErrLookupFailed) {
+		return outcome.Refuse(path+" does not apply to "+n.Name, "it deletes something that the configuration does not have", "remove that part, or move it to the patches of the nodes that have it").Because(err)
+	}
+	return outcome.Refuse(path+" does not apply to "+n.Name, "", "correct the patch").Because(err)
+}
+
+// flat writes a list of errors on one line.
+func flat(err error) error {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "*"))
+		if line != "" && !strings.HasSuffix(line, "occurred:") && !strings.HasSuffix(line, "errors occurred:") {
+			lines = append(lines, line)
+		}
+	}
+	return fmt.Errorf("%s", strings.Join(lines, "; "))
+}
+
+func at(path string, line int) string {
+	if line == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s:%d", path, line)
+}

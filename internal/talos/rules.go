@@ -1,0 +1,331 @@
+package talos
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+
+	"bastide/internal/estate"
+	"bastide/internal/outcome"
+	"bastide/internal/vault"
+)
+
+// rules is what must hold of a node's configuration whatever patches say.
+type rules struct {
+	renderer *Renderer
+	node     estate.Node
+	address  netip.Addr
+	sans     []string
+	endpoint string
+}
+
+// breach is a rule that does not hold.
+type breach struct {
+	path string // key path
+	have string
+	why  string
+	do   string
+}
+
+func (b *breach) refusal(where, node string) error {
+	return outcome.Refuse(fmt.Sprintf("%s: %s %s on %s", where, b.path, b.have, node), b.why, b.do)
+}
+
+func (r *Renderer) rules(n estate.Node, a Addresses) rules {
+	return rules{renderer: r, node: n, address: a.Nodes[n.Name], sans: r.sans(n, a), endpoint: a.Endpoint()}
+}
+
+// check finds the first rule that a configuration breaks.
+func (r rules) check(p config.Provider) *breach {
+	c := p.RawV1Alpha1()
+	if c == nil || c.MachineConfig == nil || c.ClusterConfig == nil || c.MachineConfig.MachineKubelet == nil || c.MachineConfig.MachineInstall == nil {
+		return &breach{"machine", "is deleted", "a node cannot be without it", "delete single keys instead"}
+	}
+	for _, rule := range []func(config.Provider, *v1alpha1.Config) *breach{
+		r.identity, r.names, r.networks, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.links, r.arguments,
+	} {
+		if b := rule(p, c); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// identity: role, endpoint, name and secrets are the file's and the bundle's.
+func (r rules) identity(p config.Provider, c *v1alpha1.Config) *breach {
+	controlPlane := r.node.Role == estate.RoleControlPlane
+	fromFile := "the environment file and the secrets bundle decide it"
+	switch {
+	case p.Machine().Type().IsControlPlane() != controlPlane:
+		return &breach{"machine.type", "is " + p.Machine().Type().String(), fromFile, "remove it"}
+	case c.ClusterConfig.ControlPlane == nil || c.ClusterConfig.ControlPlane.Endpoint == nil || c.ClusterConfig.ControlPlane.Endpoint.String() != r.endpoint:
+		return &breach{"cluster.controlPlane.endpoint", "is not " + r.endpoint, "nodes find the cluster through the private load balancer", "remove it"}
+	case c.ClusterConfig.ClusterName != r.renderer.estate.Name:
+		return &breach{"cluster.clusterName", "is " + c.ClusterConfig.ClusterName, fromFile, "remove it"}
+	}
+	if !controlPlane {
+		return r.workerIdentity(c)
+	}
+	if c.ClusterConfig.EtcdConfig == nil || c.ClusterConfig.APIServerConfig == nil || c.MachineConfig.MachineCA == nil || c.ClusterConfig.ClusterCA == nil ||
+		c.ClusterConfig.EtcdConfig.RootCA == nil || !strings.Contains(c.ClusterConfig.BootstrapToken, ".") {
+		return &breach{"cluster", "lacks a part that a control plane node needs", fromFile, "delete single keys instead"}
+	}
+	bundle := vault.FromMachine(secrets.NewBundleFromConfig(secrets.NewClock(), p))
+	if d := vault.Differences(r.renderer.bundle, bundle); len(d) > 0 {
+		return &breach{"cluster", "has another " + strings.Join(d, " and "), "secrets come from the bundle alone, or nodes could not join each other", "remove it"}
+	}
+	return nil
+}
+
+func (r rules) workerIdentity(c *v1alpha1.Config) *breach {
+	m, b := r.renderer.bundle.Machine(), c.ClusterConfig
+	if c.MachineConfig.MachineToken != m.TrustdInfo.Token || b.BootstrapToken != m.Secrets.BootstrapToken || b.ClusterSecret != m.Cluster.Secret ||
+		c.MachineConfig.MachineCA == nil || string(c.MachineConfig.MachineCA.Crt) != string(m.Certs.OS.Crt) ||
+		b.ClusterCA == nil || string(b.ClusterCA.Crt) != string(m.Certs.K8s.Crt) {
+		return &breach{"machine", "has another token or certificate authority", "secrets come from the bundle alone, or the node could not join", "remove it"}
+	}
+	return nil
+}
+
+// names: a node that changes its name joins as another node.
+func (r rules) names(p config.Provider, c *v1alpha1.Config) *breach {
+	why := "a node that changes its name joins Kubernetes and etcd as another one"
+	if net := c.MachineConfig.MachineNetwork; net != nil && net.NetworkHostname != "" && net.NetworkHostname != r.node.Name { //nolint:staticcheck
+		return &breach{"machine.network.hostname", "is " + net.NetworkHostname, why, "remove it"}
+	}
+	if name := p.NetworkHostnameConfig(); name == nil || name.Hostname() != r.node.Name {
+		return &breach{network.HostnameKind + ".hostname", "is not the node's name", why, "remove the document"}
+	}
+	return nil
+}
+
+// networks: kubelet and etcd stay on the private network.
+func (r rules) networks(_ config.Provider, c *v1alpha1.Config) *breach {
+	var valid []string
+	if c.MachineConfig.MachineKubelet.KubeletNodeIP != nil {
+		valid = c.MachineConfig.MachineKubelet.KubeletNodeIP.KubeletNodeIPValidSubnets
+	}
+	if why := r.selects(valid); why != "" {
+		return &breach{"machine.kubelet.nodeIP.validSubnets", why, "the kubelet's address must be the node's in " + r.cidr().String(), "keep to parts of that range that hold the node"}
+	}
+	want := r.renderer.estate.Network
+	if got := c.ClusterConfig.ClusterNetwork; got == nil || !slices.Equal(got.PodSubnet, []string{want.Pods.String()}) || !slices.Equal(got.ServiceSubnet, []string{want.Services.String()}) {
+		return &breach{"cluster.network", "has other pod or service ranges", "they are checked against the other ranges in the environment file", "set network.pods and network.services there"}
+	}
+	if r.node.Role != estate.RoleControlPlane {
+		return nil
+	}
+	if why := r.selects(c.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets); why != "" {
+		return &breach{"cluster.etcd.advertisedSubnets", why, "etcd gives no error when the selection is empty or wrong, it just does not come up", "keep to parts of " + r.cidr().String() + " that hold the node"}
+	}
+	if listen := c.ClusterConfig.EtcdConfig.EtcdListenSubnets; len(listen) > 0 {
+		if why := r.selects(listen); why != "" {
+			return &breach{"cluster.etcd.listenSubnets", why, "etcd would not listen where its peers look for it", "keep to parts of " + r.cidr().String() + " that hold the node"}
+		}
+	}
+	return nil
+}
+
+// selects says what is wrong with a subnet filter: it must pick the node's own
+// private address and nothing outside the private network. A leading ! excludes.
+func (r rules) selects(filter []string) string {
+	picked := false
+	for _, text := range filter {
+		text, excluded := strings.CutPrefix(text, "!")
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, bad := netip.ParseAddr(text)
+			if bad != nil {
+				return fmt.Sprintf("holds %q, which is not an address range", text)
+			}
+			prefix = netip.PrefixFrom(address, address.BitLen())
+		}
+		holds := prefix.Contains(r.address)
+		switch {
+		case excluded && holds:
+			return "excludes the node's own address " + r.address.String()
+		case excluded:
+		case prefix.Bits() < r.cidr().Bits() || !r.cidr().Contains(prefix.Addr()):
+			return fmt.Sprintf("holds %s, which is not within network.cidr %s: no node address is to be in it", prefix, r.cidr())
+		default:
+			picked = picked || holds
+		}
+	}
+	if !picked {
+		return "selects no address of the node (" + r.address.String() + ")"
+	}
+	return ""
+}
+
+func (r rules) cidr() netip.Prefix { return r.renderer.estate.Network.CIDR.Prefix }
+
+// discovery stays off: the hosted service would be told of every node, and the
+// registry in Kubernetes is dead since 1.32.
+func (r rules) discovery(_ config.Provider, c *v1alpha1.Config) *breach {
+	d := c.ClusterConfig.ClusterDiscoveryConfig
+	off := func(b *bool) bool { return b != nil && *b }
+	switch {
+	case d == nil || d.DiscoveryEnabled == nil || *d.DiscoveryEnabled:
+		return &breach{"cluster.discovery.enabled", "is on", "the hosted discovery service would learn of every node, and the registry in Kubernetes does not work since 1.32", "remove it"}
+	case !off(d.DiscoveryRegistries.RegistryService.RegistryDisabled):
+		return &breach{"cluster.discovery.registries.service", "is on", "the hosted discovery service would learn of every node", "remove it"}
+	case !off(d.DiscoveryRegistries.RegistryKubernetes.RegistryDisabled):
+		return &breach{"cluster.discovery.registries.kubernetes", "is on", "it does not work since Kubernetes 1.32", "remove it"}
+	}
+	return nil
+}
+
+// install: the image must be the one that carries the extensions.
+func (r rules) install(_ config.Provider, c *v1alpha1.Config) *breach {
+	want := InstallerImage(r.renderer.estate.Talos.Extensions, r.renderer.estate.Talos.Version)
+	if have := c.MachineConfig.MachineInstall.InstallImage; have != want {
+		return &breach{"machine.install.image", "is " + have, "the next upgrade would drop the system extensions or change the version", "set talos.version and talos.extensions in the environment file"}
+	}
+	return nil
+}
+
+// roleOnly: nothing for control planes only goes to a worker.
+func (r rules) roleOnly(_ config.Provider, c *v1alpha1.Config) *breach {
+	if r.node.Role == estate.RoleControlPlane {
+		return nil
+	}
+	k := c.ClusterConfig
+	for _, part := range []struct {
+		path string
+		set  bool
+	}{
+		{"cluster.apiServer", k.APIServerConfig != nil}, {"cluster.controllerManager", k.ControllerManagerConfig != nil},
+		{"cluster.scheduler", k.SchedulerConfig != nil}, {"cluster.etcd", k.EtcdConfig != nil}, {"cluster.proxy", k.ProxyConfig != nil},
+		{"cluster.coreDNS", k.CoreDNSConfig != nil}, {"cluster.aggregatorCA", k.ClusterAggregatorCA != nil},
+		{"cluster.serviceAccount", k.ClusterServiceAccount != nil}, {"cluster.adminKubeconfig", k.AdminKubeconfigConfig != nil},
+		{"cluster.secretboxEncryptionSecret", k.ClusterSecretboxEncryptionSecret != ""}, {"cluster.aescbcEncryptionSecret", k.ClusterAESCBCEncryptionSecret != ""},
+		{"cluster.inlineManifests", len(k.ClusterInlineManifests) > 0}, {"cluster.extraManifests", len(k.ExtraManifests) > 0},
+		{"cluster.allowSchedulingOnControlPlanes", k.AllowSchedulingOnControlPlanes != nil},
+		{"machine.controlPlane", c.MachineConfig.MachineControlPlane != nil},
+	} {
+		if part.set {
+			return &breach{part.path, "is set", "it is for control plane nodes only", "move it to talos.patches.controlPlane"}
+		}
+	}
+	return nil
+}
+
+// certificates: names may be added, never taken away.
+func (r rules) certificates(_ config.Provider, c *v1alpha1.Config) *breach {
+	why := "clients reach the node by it and would reject its certificate"
+	for _, san := range r.sans {
+		if !slices.Contains(c.MachineConfig.MachineCertSANs, san) {
+			return &breach{"machine.certSANs", "lacks " + san, why, "add names instead of deleting them"}
+		}
+		if r.node.Role == estate.RoleControlPlane && !slices.Contains(c.ClusterConfig.APIServerConfig.CertSANs, san) {
+			return &breach{"cluster.apiServer.certSANs", "lacks " + san, why, "add names instead of deleting them"}
+		}
+	}
+	return nil
+}
+
+// volumes: EPHEMERAL must be able to exist.
+func (r rules) volumes(p config.Provider, _ *v1alpha1.Config) *breach {
+	for _, d := range p.Documents() {
+		v, ok := d.(*block.VolumeConfigV1Alpha1)
+		if !ok {
+			continue
+		}
+		least, most := v.ProvisioningSpec.ProvisioningMinSize, v.ProvisioningSpec.ProvisioningMaxSize
+		if size, err := most.Value(), error(nil); err == nil && size != 0 && size < least.Value() && !most.IsRelative() {
+			return &breach{"VolumeConfig.provisioning.maxSize", fmt.Sprintf("is below minSize for %s", v.MetaName), "the volume could never be made", "raise maxSize"}
+		}
+	}
+	return nil
+}
+
+// links: one document about a link switches the default DHCP off everywhere.
+func (r rules) links(p config.Provider, _ *v1alpha1.Config) *breach {
+	var first string
+	for _, d := range p.Documents() {
+		switch d.Kind() {
+		case "DHCPv4Config":
+			return nil
+		case "LinkConfig", "BondConfig", "BridgeConfig", "VLANConfig", "DHCPv6Config", "DummyLinkConfig", "WireguardConfig", "VRFConfig":
+			if first == "" {
+				first = d.Kind()
+			}
+		}
+	}
+	if first != "" {
+		return &breach{first, "stands without a DHCPv4Config", "any document about a link switches the default DHCP off on every interface, and the node would lose its private address", "add a DHCPv4Config for the private interface"}
+	}
+	return nil
+}
+
+// arguments: flags that would keep a component from starting, or open it.
+func (r rules) arguments(_ config.Provider, c *v1alpha1.Config) *breach {
+	if r.node.Role != estate.RoleControlPlane {
+		return nil
+	}
+	for flag, value := range c.ClusterConfig.APIServerConfig.ExtraArgsConfig.ToMap() {
+		if flag == "advertise-address" && slices.Contains(value, "0.0.0.0") {
+			return &breach{"cluster.apiServer.extraArgs.advertise-address", "is 0.0.0.0", "other components would be told to reach the API server at no address", "remove it"}
+		}
+	}
+	etcd := c.ClusterConfig.EtcdConfig.EtcdExtraArgs.ToMap()
+	flags := make([]string, 0, len(etcd))
+	for flag := range etcd {
+		flags = append(flags, flag)
+	}
+	slices.Sort(flags)
+	for _, flag := range flags {
+		path := "cluster.etcd.extraArgs." + flag
+		switch {
+		case slices.Contains(etcdOwned, flag):
+			return &breach{path, "is set", "Talos sets it and etcd would not start", "remove it"}
+		case !slices.Contains(etcdFlags, flag):
+			return &breach{path, "is not a flag of etcd", "etcd would not start", "correct its name"}
+		}
+	}
+	return nil
+}
+
+// warn names what is allowed but probably not meant.
+func (r rules) warn(p config.Provider) []string {
+	var out []string
+	prism := p.Machine().Features().KubePrism()
+	switch {
+	case !prism.Enabled():
+		out = append(out, "machine.features.kubePrism is off: controllers on workers then look for the Kubernetes API at localhost, where nothing listens")
+	case prism.Port() != KubePrismPort:
+		out = append(out, fmt.Sprintf("machine.features.kubePrism.port is %d: what is told to use localhost:%d must be told the same", prism.Port(), KubePrismPort))
+	}
+	if r.node.Role == estate.RoleControlPlane && p.Cluster().SecretboxEncryptionSecret() == "" {
+		out = append(out, "the secrets bundle has no secretbox key: Kubernetes Secrets are encrypted with the older AES-CBC")
+	}
+	if _, tag, _ := strings.Cut(p.Machine().Kubelet().Image(), ":"); tag != "v"+r.renderer.estate.Kubernetes.Version {
+		out = append(out, "machine.kubelet.image is not of kubernetes.version "+r.renderer.estate.Kubernetes.Version)
+	}
+	return out
+}
+
+// CheckKubePrism refuses a client that is pointed at the node's own balancer
+// where that does not listen: host and port are what the client (such as
+// Cilium's k8sServiceHost and k8sServicePort) is told.
+func CheckKubePrism(c Config, host string, port int) error {
+	if host != "localhost" && host != "127.0.0.1" {
+		return nil
+	}
+	prism := c.provider.Machine().Features().KubePrism()
+	if !prism.Enabled() {
+		return errors.New("k8sServiceHost is localhost and machine.features.kubePrism.enabled is false: nothing listens there")
+	}
+	if prism.Port() != port {
+		return fmt.Errorf("k8sServicePort is %d and machine.features.kubePrism.port is %d: nothing listens there", port, prism.Port())
+	}
+	return nil
+}
