@@ -1,0 +1,187 @@
+package scaleway
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sort"
+	"strings"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+
+	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+func (c *Cloud) listBalancers(ctx context.Context, tags []string) ([]*lb.LB, error) {
+	return listing[*lb.LB]{"load balancers", func(v *lb.LB) string { return v.ID }, func(ctx context.Context, n int32) (page[*lb.LB], error) {
+		ctx, h := seeHeader(ctx)
+		number, size := pageOf(n)
+		r, err := c.balancers.ListLBs(&lb.ZonedAPIListLBsRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+			OrderBy: lb.ListLBsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
+		if err != nil {
+			return page[*lb.LB]{}, err
+		}
+		return page[*lb.LB]{r.LBs, total(uint64(r.TotalCount), h)}, nil
+	}}.all(ctx, c)
+}
+
+func (c *Cloud) listAttachments(ctx context.Context, balancer string) ([]*lb.PrivateNetwork, error) {
+	return listing[*lb.PrivateNetwork]{"networks of load balancer " + balancer, func(v *lb.PrivateNetwork) string { return v.PrivateNetworkID }, func(ctx context.Context, n int32) (page[*lb.PrivateNetwork], error) {
+		ctx, h := seeHeader(ctx)
+		number, size := pageOf(n)
+		r, err := c.balancers.ListLBPrivateNetworks(&lb.ZonedAPIListLBPrivateNetworksRequest{Zone: c.zone, LBID: balancer, Page: number, PageSize: size,
+			OrderBy: lb.ListPrivateNetworksRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
+		if err != nil {
+			return page[*lb.PrivateNetwork]{}, err
+		}
+		return page[*lb.PrivateNetwork]{r.PrivateNetwork, total(uint64(r.TotalCount), h)}, nil
+	}}.all(ctx, c)
+}
+
+// applyBalancer makes a load balancer without a public address. That has to be
+// said outright: an empty list of addresses still brings one.
+func (c *Cloud) applyBalancer(ctx context.Context, j job, want blueprint.LoadBalancer) (plan.Observed, error) {
+	b, err := ensure(ctx, c, forLB,
+		func(ctx context.Context) (*lb.LB, bool, error) {
+			all, err := c.listBalancers(ctx, stepTag(j.step))
+			return claimed(c, j.step, all, err, func(v *lb.LB) []string { return v.Tags })
+		},
+		func(ctx context.Context) (*lb.LB, error) {
+			return c.balancers.CreateLB(&lb.ZonedAPICreateLBRequest{Zone: c.zone, ProjectID: &c.project, Name: j.step.Name, Tags: c.tags(j.step),
+				Description: "made by bastide for the estate " + c.estate.Name, Type: want.Type, AssignFlexibleIP: scw.BoolPtr(!want.Private), AssignFlexibleIPv6: scw.BoolPtr(false),
+				IPIDs: []string{}, SslCompatibilityLevel: lb.SSLCompatibilityLevelSslCompatibilityLevelIntermediate}, scw.WithContext(ctx))
+		})
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if b, err = c.balancerReady(ctx, b.ID); err != nil {
+		return plan.Observed{}, err
+	}
+	if want.Private && len(b.IP) > 0 {
+		return plan.Observed{}, outcome.Fail(fmt.Sprintf("%s is not private", j.name()), fmt.Sprintf("it has the public address %s, which cannot be taken away while it lives", b.IP[0].IPAddress),
+			"delete it in the Scaleway console; then run the command again")
+	}
+	return j.done(b.ID, want.Zone, string(b.Status), want), nil
+}
+
+func (c *Cloud) balancerReady(ctx context.Context, id string) (*lb.LB, error) {
+	return until(ctx, c, waiting{what: "the load balancer " + id, to: "become ready", limit: forLB}, c.readBalancer(id), balancerVerdict)
+}
+
+func (c *Cloud) readBalancer(id string) func(context.Context) (*lb.LB, error) {
+	return func(ctx context.Context) (*lb.LB, error) {
+		return c.balancers.GetLB(&lb.ZonedAPIGetLBRequest{Zone: c.zone, LBID: id}, scw.WithContext(ctx))
+	}
+}
+
+func balancerVerdict(b *lb.LB) verdict {
+	v := verdict{done: b.Status == lb.LBStatusReady, status: string(b.Status)}
+	switch b.Status {
+	case lb.LBStatusError:
+		v.failed = "Scaleway says that it is in error"
+	case lb.LBStatusLocked:
+		v.failed = "Scaleway has locked it"
+	case lb.LBStatusStopped:
+		v.failed = "it is stopped"
+	}
+	return v
+}
+
+// applyAttachment gives the load balancer its leg in the private network, with
+// the booked address: one that Scaleway picked would outlive the load balancer.
+func (c *Cloud) applyAttachment(ctx context.Context, j job, want blueprint.LBAttachment) (plan.Observed, error) {
+	balancer, err1 := j.id(want.LoadBalancer)
+	network, err2 := j.id(want.Network)
+	address, err3 := j.id(want.Address)
+	if err := firstOf(err1, err2, err3); err != nil {
+		return plan.Observed{}, err
+	}
+	find := func(ctx context.Context) (*lb.PrivateNetwork, bool, error) {
+		all, err := c.listAttachments(ctx, balancer)
+		for _, a := range all {
+			if a.PrivateNetworkID == network {
+				return a, true, err
+			}
+		}
+		return nil, false, err
+	}
+	if _, err := ensure(ctx, c, forLB, find, func(ctx context.Context) (*lb.PrivateNetwork, error) {
+		if _, err := c.balancerReady(ctx, balancer); err != nil {
+			return nil, err
+		}
+		return c.balancers.AttachPrivateNetwork(&lb.ZonedAPIAttachPrivateNetworkRequest{Zone: c.zone, LBID: balancer, PrivateNetworkID: network,
+			IpamIDs: []string{address}}, scw.WithContext(ctx))
+	}); err != nil {
+		return plan.Observed{}, err
+	}
+	a, err := until(ctx, c, waiting{what: j.name(), to: "become ready", limit: forLB},
+		func(ctx context.Context) (*lb.PrivateNetwork, error) {
+			a, found, err := find(ctx)
+			if err == nil && !found {
+				err = errNoAttachment
+			}
+			return a, err
+		}, attachmentVerdict)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	return j.done(attachmentID(balancer, network), string(c.zone), string(a.Status), want), nil
+}
+
+// errNoAttachment is a complete listing without the attachment.
+var errNoAttachment = &scw.ResourceNotFoundError{Resource: "private network attachment"}
+
+// attachmentID names an attachment, which has no ID of its own.
+func attachmentID(balancer, network string) string { return balancer + "/" + network }
+
+func attachmentVerdict(a *lb.PrivateNetwork) verdict {
+	v := verdict{done: a.Status == lb.PrivateNetworkStatusReady, status: string(a.Status)}
+	if a.Status == lb.PrivateNetworkStatusError {
+		v.failed = "Scaleway could not attach it"
+	}
+	return v
+}
+
+// attachmentSpec takes the balancer's ID from outside: the listing's own copy of
+// the balancer may be missing.
+func (r refs) attachmentSpec(a *lb.PrivateNetwork, balancer string) blueprint.LBAttachment {
+	spec := blueprint.LBAttachment{LoadBalancer: r.step(balancer), Network: r.step(a.PrivateNetworkID)}
+	for _, id := range a.IpamIDs {
+		if step, ok := r[id]; ok {
+			spec.Address = step
+		}
+	}
+	if spec.Address == "" && len(a.IpamIDs) > 0 {
+		spec.Address = r.step(a.IpamIDs[0])
+	}
+	return spec
+}
+
+func (c *Cloud) balancerSpec(b *lb.LB) blueprint.LoadBalancer {
+	return blueprint.LoadBalancer{Zone: string(b.Zone), Type: strings.ToUpper(b.Type), Private: len(b.IP) == 0}
+}
+
+// Timing of the API's load balancer. A control plane node that dies is out of
+// rotation after about ten seconds; sessions stay open an hour without traffic,
+// because watches and log streams are often silent.
+var (
+	checkDelay   = 5 * time.Second
+	checkTimeout = 3 * time.Second
+	dialTimeout  = 5 * time.Second
+	idleTimeout  = time.Hour
+)
+
+const checkRetries = 2
+
+func addrsText(addrs []netip.Addr) []string {
+	out := make([]string, 0, len(addrs))
+	for _, a := range addrs {
+		out = append(out, a.String())
+	}
+	sort.Strings(out)
+	return out
+}

@@ -1,0 +1,181 @@
+package scaleway
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/plan"
+
+	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+func (c *Cloud) listBackends(ctx context.Context, balancer string) ([]*lb.Backend, error) {
+	return listing[*lb.Backend]{"backends of load balancer " + balancer, func(v *lb.Backend) string { return v.ID }, func(ctx context.Context, n int32) (page[*lb.Backend], error) {
+		ctx, h := seeHeader(ctx)
+		number, size := pageOf(n)
+		r, err := c.balancers.ListBackends(&lb.ZonedAPIListBackendsRequest{Zone: c.zone, LBID: balancer, Page: number, PageSize: size,
+			OrderBy: lb.ListBackendsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
+		if err != nil {
+			return page[*lb.Backend]{}, err
+		}
+		return page[*lb.Backend]{r.Backends, total(uint64(r.TotalCount), h)}, nil
+	}}.all(ctx, c)
+}
+
+func (c *Cloud) listFrontends(ctx context.Context, balancer string) ([]*lb.Frontend, error) {
+	return listing[*lb.Frontend]{"frontends of load balancer " + balancer, func(v *lb.Frontend) string { return v.ID }, func(ctx context.Context, n int32) (page[*lb.Frontend], error) {
+		ctx, h := seeHeader(ctx)
+		number, size := pageOf(n)
+		r, err := c.balancers.ListFrontends(&lb.ZonedAPIListFrontendsRequest{Zone: c.zone, LBID: balancer, Page: number, PageSize: size,
+			OrderBy: lb.ListFrontendsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
+		if err != nil {
+			return page[*lb.Frontend]{}, err
+		}
+		return page[*lb.Frontend]{r.Frontends, total(uint64(r.TotalCount), h)}, nil
+	}}.all(ctx, c)
+}
+
+// onBalancer makes a change on a load balancer when it is ready, and waits until
+// it is ready again.
+func (c *Cloud) onBalancer(ctx context.Context, id string, change func(context.Context) error) error {
+	if err := c.steady(ctx, forLB, func(ctx context.Context) error {
+		if _, err := c.balancerReady(ctx, id); err != nil {
+			return err
+		}
+		return change(ctx)
+	}); err != nil {
+		return err
+	}
+	_, err := c.balancerReady(ctx, id)
+	return err
+}
+
+// applyBackend makes the set of API servers. A backend carries no tags: under a
+// load balancer that is ours its name is its mark.
+func (c *Cloud) applyBackend(ctx context.Context, j job, want blueprint.LBBackend) (plan.Observed, error) {
+	balancer, err := j.id(want.LoadBalancer)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	b, err := ensure(ctx, c, forLB,
+		func(ctx context.Context) (*lb.Backend, bool, error) {
+			all, err := c.listBackends(ctx, balancer)
+			i := slices.IndexFunc(all, func(b *lb.Backend) bool { return b.Name == j.step.Name })
+			if i < 0 {
+				return nil, false, err
+			}
+			return all[i], true, err
+		},
+		func(ctx context.Context) (b *lb.Backend, err error) {
+			err = c.onBalancer(ctx, balancer, func(ctx context.Context) (err error) {
+				b, err = c.balancers.CreateBackend(&lb.ZonedAPICreateBackendRequest{Zone: c.zone, LBID: balancer, Name: j.step.Name,
+					ForwardProtocol: lb.ProtocolTCP, ForwardPort: int32(want.Port), ForwardPortAlgorithm: lb.ForwardPortAlgorithmRoundrobin,
+					StickySessions: lb.StickySessionsTypeNone, HealthCheck: healthCheck(want), ServerIP: addrsText(want.Servers),
+					ProxyProtocol: lb.ProxyProtocolProxyProtocolNone, OnMarkedDownAction: lb.OnMarkedDownActionShutdownSessions,
+					TimeoutServer: &idleTimeout, TimeoutConnect: &dialTimeout, TimeoutTunnel: &idleTimeout}, scw.WithContext(ctx))
+				return err
+			})
+			return b, err
+		})
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if err := c.correctBackend(ctx, balancer, b, want); err != nil {
+		return plan.Observed{}, err
+	}
+	return j.done(b.ID, string(c.zone), present, want), nil
+}
+
+func healthCheck(want blueprint.LBBackend) *lb.HealthCheck {
+	return &lb.HealthCheck{Port: int32(want.Port), CheckDelay: &checkDelay, CheckTimeout: &checkTimeout, CheckMaxRetries: checkRetries,
+		TCPConfig: &lb.HealthCheckTCPConfig{}}
+}
+
+// correctBackend changes what differs, each with the call that changes only
+// that. A load balancer's PUT resets what it does not name, so all is named.
+func (c *Cloud) correctBackend(ctx context.Context, balancer string, b *lb.Backend, want blueprint.LBBackend) error {
+	have := backendSpec(b)
+	if have.Port != want.Port {
+		if err := c.onBalancer(ctx, balancer, func(ctx context.Context) error {
+			_, err := c.balancers.UpdateBackend(&lb.ZonedAPIUpdateBackendRequest{Zone: c.zone, BackendID: b.ID, Name: b.Name,
+				ForwardProtocol: lb.ProtocolTCP, ForwardPort: int32(want.Port), ForwardPortAlgorithm: lb.ForwardPortAlgorithmRoundrobin,
+				StickySessions: lb.StickySessionsTypeNone, ProxyProtocol: lb.ProxyProtocolProxyProtocolNone,
+				OnMarkedDownAction: lb.OnMarkedDownActionShutdownSessions, TimeoutServer: &idleTimeout, TimeoutConnect: &dialTimeout, TimeoutTunnel: &idleTimeout}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(addrsText(have.Servers), addrsText(want.Servers)) {
+		if err := c.onBalancer(ctx, balancer, func(ctx context.Context) error {
+			_, err := c.balancers.SetBackendServers(&lb.ZonedAPISetBackendServersRequest{Zone: c.zone, BackendID: b.ID, ServerIP: addrsText(want.Servers)}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if have.Check == want.Check && have.Port == want.Port {
+		return nil
+	}
+	h := healthCheck(want)
+	return c.onBalancer(ctx, balancer, func(ctx context.Context) error {
+		_, err := c.balancers.UpdateHealthCheck(&lb.ZonedAPIUpdateHealthCheckRequest{Zone: c.zone, BackendID: b.ID, Port: h.Port,
+			CheckDelay: h.CheckDelay, CheckTimeout: h.CheckTimeout, CheckMaxRetries: h.CheckMaxRetries, TCPConfig: h.TCPConfig}, scw.WithContext(ctx))
+		return err
+	})
+}
+
+func (c *Cloud) applyFrontend(ctx context.Context, j job, want blueprint.LBFrontend) (plan.Observed, error) {
+	balancer, err1 := j.id(want.LoadBalancer)
+	backend, err2 := j.id(want.Backend)
+	if err := firstOf(err1, err2); err != nil {
+		return plan.Observed{}, err
+	}
+	f, err := ensure(ctx, c, forLB,
+		func(ctx context.Context) (*lb.Frontend, bool, error) {
+			all, err := c.listFrontends(ctx, balancer)
+			i := slices.IndexFunc(all, func(f *lb.Frontend) bool { return f.Name == j.step.Name })
+			if i < 0 {
+				return nil, false, err
+			}
+			return all[i], true, err
+		},
+		func(ctx context.Context) (f *lb.Frontend, err error) {
+			err = c.onBalancer(ctx, balancer, func(ctx context.Context) (err error) {
+				f, err = c.balancers.CreateFrontend(&lb.ZonedAPICreateFrontendRequest{Zone: c.zone, LBID: balancer, Name: j.step.Name,
+					InboundPort: int32(want.Port), BackendID: backend, TimeoutClient: &idleTimeout}, scw.WithContext(ctx))
+				return err
+			})
+			return f, err
+		})
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if int(f.InboundPort) != want.Port || f.Backend == nil || f.Backend.ID != backend {
+		if err := c.onBalancer(ctx, balancer, func(ctx context.Context) error {
+			_, err := c.balancers.UpdateFrontend(&lb.ZonedAPIUpdateFrontendRequest{Zone: c.zone, FrontendID: f.ID, Name: f.Name,
+				InboundPort: int32(want.Port), BackendID: backend, TimeoutClient: &idleTimeout}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	return j.done(f.ID, string(c.zone), present, want), nil
+}
+
+// backendSpec is a backend in the blueprint's terms, without its balancer.
+func backendSpec(b *lb.Backend) blueprint.LBBackend {
+	spec := blueprint.LBBackend{Port: int(b.ForwardPort), Check: "other"}
+	for _, s := range b.Pool {
+		if addr, err := netip.ParseAddr(s); err == nil {
+			spec.Servers = append(spec.Servers, addr)
+		}
+	}
+	if h := b.HealthCheck; h != nil && h.TCPConfig != nil && h.Port == b.ForwardPort {
+		spec.Check = "tcp"
+	}
+	return spec
+}

@@ -1,0 +1,161 @@
+package scaleway
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/estate"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+
+	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
+	"github.com/scaleway/scaleway-sdk-go/api/instance/v1"
+	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
+	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
+	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+// Options says for which estate and how to reach Scaleway.
+type Options struct {
+	Estate    *estate.Estate
+	UserAgent string // such as "bastide/1.2"; added to the SDK's own
+	// LookupEnv reads the environment; nil means os.LookupEnv.
+	LookupEnv func(string) (string, bool)
+	// Decorators wrap the network, first one outermost: Record, ReadOnly.
+	Decorators []Decorator
+	Retry      Retry // zero fields take their defaults
+	Pace       Pace  // zero fields take their defaults
+}
+
+// Cloud is one estate's view of Scaleway. It is safe for concurrent use.
+type Cloud struct {
+	estate  *estate.Estate
+	project string
+	region  scw.Region
+	zone    scw.Zone
+	retry   Retry
+	pace    Pace
+
+	vpc       *vpc.API
+	iam       *iam.API
+	gateways  *vpcgw.API
+	ipam      *ipam.API
+	instances *instance.API
+	nics      *instancev2.API
+	blocks    *block.API
+	balancers *lb.ZonedAPI
+}
+
+// New makes a Cloud from the estate's file and the user's credentials. It makes
+// no call. Warnings name settings that were found and not followed: project,
+// region and zone always come from the file.
+func New(_ context.Context, o Options) (*Cloud, []string, error) {
+	s := &settings{lookup: o.LookupEnv}
+	if s.lookup == nil {
+		s.lookup = os.LookupEnv
+	}
+	p, err := s.profile()
+	if err != nil {
+		return nil, s.warnings, err
+	}
+	s.disagreements(p, o.Estate.Scaleway)
+	c := &Cloud{
+		estate: o.Estate, project: o.Estate.Scaleway.Project,
+		region: scw.Region(o.Estate.Scaleway.Region), zone: scw.Zone(o.Estate.Scaleway.Zones[0]),
+		retry: o.Retry.orDefaults(), pace: o.Pace.orDefaults(),
+	}
+	client, err := c.client(p, o)
+	if err != nil {
+		return nil, s.warnings, err
+	}
+	// See metadata: from here on the SDK has its answer and the client may be shared.
+	if _, err := client.GetAPIMetadata(); err != nil {
+		return nil, s.warnings, fmt.Errorf("priming the SDK: %w", err)
+	}
+	c.vpc, c.iam, c.gateways, c.ipam = vpc.NewAPI(client), iam.NewAPI(client), vpcgw.NewAPI(client), ipam.NewAPI(client)
+	c.instances, c.nics, c.blocks, c.balancers = instance.NewAPI(client), instancev2.NewAPI(client), block.NewAPI(client), lb.NewZonedAPI(client)
+	return c, s.warnings, nil
+}
+
+func (s *settings) disagreements(p profile, file estate.Scaleway) {
+	for _, d := range []struct{ what, have, want string }{
+		{"project", p.Project, file.Project}, {"region", p.Region, file.Region}, {"zone", p.Zone, file.Zones[0]},
+	} {
+		if d.have != "" && d.have != d.want {
+			s.warnings = append(s.warnings, fmt.Sprintf("the default %s of your Scaleway settings is %s; the file says %s and the file decides", d.what, d.have, d.want))
+		}
+	}
+}
+
+func (c *Cloud) client(p profile, o Options) (*scw.Client, error) {
+	if p.SecretKey == "" || p.AccessKey == "" {
+		return nil, outcome.Refuse("Scaleway cannot be reached", "there is no API key",
+			"set SCW_ACCESS_KEY and SCW_SECRET_KEY, or run scw init")
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxIdleConnsPerHost = 32
+	if p.Insecure {
+		base.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // the user's explicit wish
+	}
+	var network http.RoundTripper = base
+	for i := len(o.Decorators) - 1; i >= 0; i-- {
+		network = o.Decorators[i](network)
+	}
+	options := []scw.ClientOption{
+		scw.WithAuth(p.AccessKey, p.SecretKey),
+		scw.WithHTTPClient(&http.Client{Transport: &metadata{&headers{&retrying{network, c.retry}}}}),
+		scw.WithDefaultProjectID(c.project), scw.WithDefaultRegion(c.region), scw.WithDefaultZone(c.zone),
+		scw.WithUserAgent(orText(o.UserAgent, "bastide")),
+	}
+	if p.APIURL != "" {
+		options = append(options, scw.WithAPIURL(strings.TrimRight(p.APIURL, "/")))
+	}
+	client, err := scw.NewClient(options...)
+	if err != nil {
+		// The SDK names the setting that it dislikes and, for a secret key, not its value.
+		why := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "scaleway-sdk-go: "), p.SecretKey, "(hidden)")
+		return nil, outcome.Refuse("Scaleway cannot be reached", why, "correct that setting in the environment, the scw configuration file or the estate file")
+	}
+	return client, nil
+}
+
+// marked says whether tags carry the estate's mark.
+func (c *Cloud) marked(tags []string) bool { return has(tags, blueprint.TagEstate+c.estate.Name) }
+
+// ours says whether tags claim a step of the estate.
+func (c *Cloud) ours(tags []string, step blueprint.Step) bool {
+	return c.marked(tags) && has(tags, blueprint.TagStep+step.ID)
+}
+
+func (c *Cloud) tags(s blueprint.Step) []string { return blueprint.Tags(c.estate.Name, s) }
+
+// stepTag filters a listing on the server. The answer is checked again here:
+// most products answer with everything that has any one of the tags.
+func stepTag(s blueprint.Step) []string { return []string{blueprint.TagStep + s.ID} }
+
+func has(tags []string, tag string) bool {
+	for _, t := range tags {
+		if t == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// idOf resolves a step that was made before to its ID at Scaleway.
+func idOf(known plan.Known, step string) (string, error) {
+	o, ok := known.Get(step)
+	if !ok || o.CloudID == "" {
+		return "", fmt.Errorf("%s is not made yet", step)
+	}
+	return o.CloudID, nil
+}

@@ -1,0 +1,56 @@
+package scaleway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Decorator wraps the transport. Decorators see every attempt of every call, on
+// its way to the network.
+type Decorator func(http.RoundTripper) http.RoundTripper
+
+// Call is one attempt as a log may hold it: no header and no body, so no secret.
+type Call struct {
+	Method, Path, Query string
+	Status              int // 0 when there was no answer
+	Err                 error
+	Took                time.Duration
+}
+
+// Record reports every attempt. The function is called from many goroutines.
+func Record(report func(Call)) Decorator {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			begun := time.Now()
+			res, err := next.RoundTrip(req)
+			c := Call{Method: req.Method, Path: req.URL.Path, Query: req.URL.RawQuery, Err: err, Took: time.Since(begun)}
+			if res != nil {
+				c.Status = res.StatusCode
+			}
+			report(c)
+			return res, err
+		})
+	}
+}
+
+// ErrReadOnly is how a call fails that would change something in a dry run.
+var ErrReadOnly = errors.New("a dry run changes nothing")
+
+// ReadOnly lets reads through and refuses everything else: a dry run that is
+// dry whatever the code above it tries.
+func ReadOnly() Decorator {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet && req.Method != http.MethodHead {
+				return nil, fmt.Errorf("%s %s was not sent: %w", req.Method, req.URL.Path, ErrReadOnly)
+			}
+			return next.RoundTrip(req)
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

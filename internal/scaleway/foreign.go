@@ -1,0 +1,173 @@
+package scaleway
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+
+	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
+	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+func (r *reader) stranger(what, why string) {
+	r.inv.Foreign = append(r.inv.Foreign, Foreign{what, why})
+}
+
+// strangers finds what is in the estate's way without carrying its mark.
+func (r *reader) strangers() {
+	for _, n := range r.f.networks {
+		if _, ours := r.refs[n.VpcID]; ours && !r.marked(n.Tags) {
+			r.stranger(fmt.Sprintf("the private network %s (%s)", n.Name, n.ID), "it lies in the estate's VPC")
+		}
+	}
+	for _, ip := range r.f.addresses {
+		if _, ours := r.refs[r.f.networkOf(ip)]; !ours {
+			continue
+		}
+		if r.holdsOurs(ip) {
+			continue
+		}
+		r.inv.holders[addressOf(ip)] = holder(ip)
+		r.stranger(holder(ip), fmt.Sprintf("it holds %s in the estate's private network", addressOf(ip)))
+	}
+	servers := map[string]bool{}
+	for _, s := range r.f.servers {
+		servers[s.ID] = true
+	}
+	for _, g := range r.f.groups {
+		for _, s := range g.Servers {
+			if !servers[s.ID] {
+				r.stranger(fmt.Sprintf("the server %s (%s)", s.Name, s.ID), fmt.Sprintf("it uses the estate's security group %s", g.Name))
+			}
+		}
+	}
+	for _, it := range r.inv.Items {
+		if it.Kind == blueprint.KindVolume && it.on != "" && !servers[it.on] {
+			r.stranger(fmt.Sprintf("the server %s", it.on), fmt.Sprintf("it uses the estate's volume %s", it.Name))
+		}
+	}
+}
+
+// holdsOurs says whether an address in the estate's network is held by the
+// estate: booked by it and free, or attached to something of it.
+func (r *reader) holdsOurs(ip *ipam.IP) bool {
+	if ip.Resource == nil || ip.Resource.ID == "" {
+		return r.marked(ip.Tags)
+	}
+	return r.knows(ip.Resource.ID)
+}
+
+// knows says whether an ID is of something that carries the mark.
+func (r *reader) knows(id string) bool {
+	for _, it := range r.inv.Items {
+		if it.CloudID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// findOrphans looks for interfaces whose server is gone. They are rare, keep the
+// private network from being deleted and are in no server's listing: so they
+// are asked for only when IPAM shows an interface that no server has.
+func (c *Cloud) findOrphans(ctx context.Context, f *found) error {
+	networks, err := c.unexplained(ctx, f)
+	if err != nil || len(networks) == 0 {
+		return err
+	}
+	all, err := c.listInterfaces(ctx, networks)
+	if err != nil {
+		return err
+	}
+	attached := f.things()
+	for _, n := range all {
+		if !attached[n.ID] && c.marked(n.Tags) {
+			f.orphans = append(f.orphans, n)
+		}
+	}
+	return nil
+}
+
+// unexplained lists the estate's networks in which IPAM shows an interface that
+// no server of the estate has. IPAM lags behind the other products: while one of
+// the estate's own bookings seems to be used by something unknown, it is read
+// again until any lag is over.
+func (c *Cloud) unexplained(ctx context.Context, f *found) ([]string, error) {
+	ours := map[string]bool{}
+	for _, n := range f.networks {
+		ours[n.ID] = c.marked(n.Tags)
+	}
+	for begun := time.Now(); ; {
+		known, lagging := f.things(), false
+		var out []string
+		for _, ip := range f.addresses {
+			if ip.Resource == nil || ip.Resource.ID == "" || known[ip.Resource.ID] {
+				continue
+			}
+			id := f.networkOf(ip)
+			lagging = lagging || c.marked(ip.Tags)
+			if ip.Resource.Type == ipam.ResourceTypeInstancePrivateNic && ours[id] && !has(out, id) {
+				out = append(out, id)
+			}
+		}
+		if !lagging || time.Since(begun) > c.pace.Settle {
+			return out, nil
+		}
+		if err := sleep(ctx, max(c.pace.First, c.pace.Settle/5)); err != nil {
+			return nil, err
+		}
+		addresses, err := c.listAddresses(ctx, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		f.addresses = addresses
+	}
+}
+
+// things are the IDs of what can hold an address: interfaces of servers, load
+// balancers and networks of gateways.
+func (f *found) things() map[string]bool {
+	known := map[string]bool{}
+	for _, s := range f.servers {
+		for _, n := range s.PrivateNics {
+			known[n.ID] = true
+		}
+	}
+	for _, b := range f.balancers {
+		known[b.ID] = true
+	}
+	for _, n := range f.attached {
+		known[n.ID] = true
+	}
+	return known
+}
+
+// listInterfaces reads a listing that goes from token to token.
+func (c *Cloud) listInterfaces(ctx context.Context, networks []string) ([]*instancev2.PrivateNetworkInterfaceSummary, error) {
+	var out []*instancev2.PrivateNetworkInterfaceSummary
+	var token *string
+	for {
+		r, err := c.nics.ListPrivateNetworkInterfaces(&instancev2.ListPrivateNetworkInterfacesRequest{Zone: c.zone, ProjectID: c.project, PrivateNetworkIDs: networks,
+			PageToken: token, PageSize: scw.Uint32Ptr(pageSize)}, scw.WithContext(ctx))
+		if err != nil {
+			return nil, cannotTell("the interfaces of the private network could not be listed", err)
+		}
+		out = append(out, r.PrivateNetworkInterfaces...)
+		if r.NextPageToken == nil || *r.NextPageToken == "" {
+			if int(r.TotalCount) > len(out) {
+				return nil, outcome.CannotTell("the interfaces of the private network could not be listed",
+					fmt.Sprintf("the listing says that there are %d and shows %d", r.TotalCount, len(out)), "run the command again; nothing was changed")
+			}
+			return out, nil
+		}
+		token = r.NextPageToken
+	}
+}
+
+// heldBy says who holds an address in the estate's network that is not ours.
+func (inv *Inventory) heldBy(addr netip.Addr) string { return inv.holders[addr] }

@@ -1,0 +1,111 @@
+package scaleway
+
+import (
+	"context"
+	"fmt"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/plan"
+)
+
+// Observe reads the estate and lays it beside the graph.
+func (c *Cloud) Observe(ctx context.Context, g *blueprint.Graph) (plan.Live, error) {
+	inv, err := c.Inventory(ctx)
+	if err != nil {
+		return plan.Live{}, err
+	}
+	return inv.Live(g), nil
+}
+
+// Live lays the inventory beside the graph: what each cloud step has come to,
+// and what carries the estate's mark without a step that explains it.
+func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
+	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
+	for _, it := range inv.Items {
+		step, wanted := g.Step(it.Step)
+		switch {
+		case it.Kind == blueprint.KindPower && (!wanted || it.Second):
+			continue // the server is reported
+		case it.Second:
+			live.Strays = append(live.Strays, it.stray("an older one claims the same step"))
+		case it.Step == "":
+			live.Strays = append(live.Strays, it.stray("it carries the estate's mark but claims no step"))
+		case !wanted || step.Kind != it.Kind:
+			live.Strays = append(live.Strays, it.stray("the file does not ask for it"))
+		default:
+			live.Steps[it.Step] = inv.observed(it, step)
+		}
+	}
+	for _, s := range g.Steps {
+		inv.missing(s, &live)
+	}
+	return live
+}
+
+func (it Item) stray(why string) plan.Stray {
+	return plan.Stray{Kind: it.Kind, Step: it.Step, CloudID: it.CloudID, Name: it.Name, Why: why}
+}
+
+func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {
+	o := plan.Observed{Step: it.Step, CloudID: it.CloudID, Zone: it.Zone, Status: it.Status, Settled: it.Settled, Broken: it.Broken, Spec: it.Spec}
+	switch spec := it.Spec.(type) {
+	case blueprint.Volume:
+		spec.Snapshot = inv.origin(it.CloudID, step.Spec.(blueprint.Volume).Snapshot)
+		o.Spec = spec
+	case blueprint.SSHKey:
+		o.Spec = step.Spec // the same key: its digest is in the name
+	case blueprint.Address:
+		if by := inv.heldBy(spec.Address); by != "" {
+			o.Broken = fmt.Sprintf("its address %s is held by %s", spec.Address, by)
+		}
+	}
+	return o
+}
+
+// origin is the snapshot that a volume was made from, in the file's words when
+// it is the one that the file names. Scaleway forgets the parent of a volume
+// once the snapshot is deleted; then it cannot be told, and counts as right.
+func (inv *Inventory) origin(volume, wanted string) string {
+	parent, known := inv.parents[volume]
+	if !known || parent == "" || parent == wanted {
+		return wanted
+	}
+	for _, s := range inv.snapshots {
+		if s.ID == parent {
+			return wanted
+		}
+	}
+	return parent
+}
+
+// missing explains steps for which nothing carries the mark although something
+// stands in their place.
+func (inv *Inventory) missing(s blueprint.Step, live *plan.Live) {
+	if _, ok := live.Steps[s.ID]; ok {
+		return
+	}
+	switch want := s.Spec.(type) {
+	case blueprint.SSHKey:
+		if id, status := inv.key(want); status != "" {
+			live.Steps[s.ID] = plan.Observed{Step: s.ID, CloudID: id, Status: status, Settled: true, Spec: want}
+		}
+	case blueprint.Address:
+		if by := inv.heldBy(want.Address); by != "" {
+			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "taken", Settled: true, Spec: want,
+				Broken: fmt.Sprintf("the address %s is held by %s", want.Address, by)}
+		}
+	}
+}
+
+// key finds a public key among all of the project's, whoever put it there.
+func (inv *Inventory) key(want blueprint.SSHKey) (id, status string) {
+	if inv.keysUnreadable {
+		return "", "taken to be there"
+	}
+	for _, k := range inv.keys {
+		if sameKey(k.PublicKey, want.PublicKey) && !k.Disabled {
+			return k.ID, "present as " + k.Name
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,166 @@
+package scaleway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"bastide/internal/outcome"
+
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+// pageSize is the largest that every product accepts.
+const pageSize = 100
+
+// rereads is how often a listing is read that does not add up before it counts
+// as unreadable. Something may come or go between two pages.
+const rereads = 4
+
+// untold is the total of a listing that does not say how long it is.
+const untold = -1
+
+// page is one page of a listing, and how long the whole says it is.
+type page[T any] struct {
+	items []T
+	total int
+}
+
+// listing describes one listing call. The SDK's own WithAllPages is not used:
+// it trusts fields that some products do not send, and stops at the first page.
+type listing[T any] struct {
+	what string // for messages: "servers in fr-par-1"
+	id   func(T) string
+	read func(ctx context.Context, n int32) (page[T], error)
+}
+
+// all reads a listing to its end. What comes back is complete: as many
+// different items as the API says there are. Otherwise it is an error that
+// means "cannot tell".
+func (l listing[T]) all(ctx context.Context, c *Cloud) ([]T, error) {
+	var doubt error
+	for n := 1; n <= rereads; n++ {
+		items, err := l.once(ctx)
+		if err != nil {
+			return nil, cannotTell(fmt.Sprintf("the %s could not be listed", l.what), err)
+		}
+		if doubt = l.check(items); doubt == nil {
+			return items.items, nil
+		}
+		if err := sleep(ctx, c.retry.pause(n)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, outcome.CannotTell(fmt.Sprintf("the %s could not be listed", l.what), doubt.Error(),
+		"run the command again; nothing was changed").Because(doubt)
+}
+
+// once reads the first page, then all others at the same time.
+func (l listing[T]) once(ctx context.Context) (page[T], error) {
+	first, err := l.read(ctx, 1)
+	if err != nil || len(first.items) == 0 || len(first.items) == first.total {
+		return first, err
+	}
+	if first.total == untold {
+		return l.toTheEnd(ctx, first)
+	}
+	last := (first.total + len(first.items) - 1) / len(first.items)
+	rest := make([]page[T], max(last-1, 0))
+	err = together(ctx, len(rest), func(ctx context.Context, i int) (err error) {
+		rest[i], err = l.read(ctx, int32(i)+2)
+		return err
+	})
+	for _, p := range rest {
+		first.items = append(first.items, p.items...)
+		if p.total != first.total {
+			first.total = max(p.total, first.total)
+		}
+	}
+	return first, err
+}
+
+// toTheEnd reads page after page until one is empty.
+func (l listing[T]) toTheEnd(ctx context.Context, whole page[T]) (page[T], error) {
+	for n := int32(2); ; n++ {
+		p, err := l.read(ctx, n)
+		if err != nil || len(p.items) == 0 {
+			return whole, err
+		}
+		whole.items = append(whole.items, p.items...)
+	}
+}
+
+func (l listing[T]) check(whole page[T]) error {
+	seen := map[string]bool{}
+	for _, v := range whole.items {
+		seen[l.id(v)] = true
+	}
+	if len(seen) != len(whole.items) {
+		return fmt.Errorf("the listing names one thing twice; it changed while it was read")
+	}
+	if whole.total != untold && whole.total != len(whole.items) {
+		return fmt.Errorf("the listing says that there are %d and shows %d", whole.total, len(whole.items))
+	}
+	return nil
+}
+
+// total reads a listing's length, which most products tell in the body and the
+// Instance API in a header that the SDK passes on for some listings only.
+func total(inBody uint64, seen *http.Header) int {
+	if h := seen.Get("X-Total-Count"); h != "" {
+		if n, err := strconv.Atoi(h); err == nil {
+			return n
+		}
+	}
+	if inBody == 0 {
+		return untold
+	}
+	return int(inBody)
+}
+
+type headerKey struct{}
+
+// seeHeader makes the next call made with the context leave its answer's header
+// in the returned place.
+func seeHeader(ctx context.Context) (context.Context, *http.Header) {
+	h := &http.Header{}
+	return context.WithValue(ctx, headerKey{}, h), h
+}
+
+// headers serves seeHeader.
+type headers struct{ next http.RoundTripper }
+
+func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(req)
+	if h, ok := req.Context().Value(headerKey{}).(*http.Header); ok && res != nil {
+		*h = res.Header
+	}
+	return res, err
+}
+
+// together calls f for 0 to n-1 at the same time, at most 16 at once, and
+// returns the first error after all have ended. An error cancels the others.
+func together(ctx context.Context, n int, f func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slots := make(chan struct{}, 16)
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs <- f(ctx, i)
+		}()
+	}
+	var first error
+	for range n {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+func pageOf(n int32) (*int32, *uint32) { return scw.Int32Ptr(n), scw.Uint32Ptr(pageSize) }

@@ -1,0 +1,198 @@
+package scaleway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Retry bounds how hard a call is tried. The SDK itself never tries twice.
+type Retry struct {
+	Attempt time.Duration // limit of one attempt, so that a hang ends; default 30 s
+	Base    time.Duration // first back-off; default 250 ms
+	Cap     time.Duration // longest back-off; default 10 s
+	Budget  time.Duration // no new attempt is begun after this; default 90 s
+}
+
+func (r Retry) orDefaults() Retry {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&r.Attempt, 30*time.Second)
+	set(&r.Base, 250*time.Millisecond)
+	set(&r.Cap, 10*time.Second)
+	set(&r.Budget, 90*time.Second)
+	return r
+}
+
+// pause is the back-off before attempt n (from 1) with full jitter: Scaleway's
+// rate limit gives no time to wait, and callers in step trip it again together.
+func (r Retry) pause(n int) time.Duration {
+	top := r.Cap
+	if n < 20 {
+		top = min(top, r.Base<<(n-1))
+	}
+	return time.Duration(rand.Int64N(int64(top) + 1))
+}
+
+// retrying repeats calls that may be repeated. Reads, PUT, PATCH and DELETE are
+// idempotent at Scaleway; a POST is repeated only when the rate limiter turned
+// it away before it had an effect. What became of any other failed POST is for
+// the caller to find out.
+type retrying struct {
+	next  http.RoundTripper
+	retry Retry
+}
+
+func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(t.retry.Budget)
+	for n := 1; ; n++ {
+		res, err := t.attempt(req, body)
+		if !t.again(req, res, err) || time.Now().After(deadline) {
+			return res, err
+		}
+		if sleep(req.Context(), t.retry.pause(n)) != nil {
+			return res, err
+		}
+	}
+}
+
+// attempt makes the call once and reads the answer whole: a connection that is
+// cut half way through an answer is then a failed attempt like any other.
+func (t *retrying) attempt(req *http.Request, body []byte) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), t.retry.Attempt)
+	defer cancel()
+	once := req.Clone(ctx)
+	if body != nil {
+		once.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	res, err := t.next.RoundTrip(once)
+	if err != nil {
+		return nil, t.lost(req, err)
+	}
+	answer, err := readAll(res.Body)
+	if err != nil {
+		return nil, t.lost(req, err)
+	}
+	if isJSON(res) && len(answer) > 0 && !json.Valid(answer) {
+		return nil, t.lost(req, errors.New("the answer is cut short"))
+	}
+	res.Body = io.NopCloser(bytes.NewReader(answer))
+	res.ContentLength = int64(len(answer))
+	return res, nil
+}
+
+func (t *retrying) again(req *http.Request, res *http.Response, err error) bool {
+	if req.Context().Err() != nil || errors.Is(err, ErrReadOnly) {
+		return false
+	}
+	if res != nil && res.StatusCode == http.StatusTooManyRequests {
+		return true
+	}
+	if req.Method == http.MethodPost {
+		return false
+	}
+	return err != nil || res.StatusCode >= 500 && !settledRefusal(res)
+}
+
+// settledRefusal recognises permanent refusals behind a status that looks
+// passing: their body says so.
+func settledRefusal(res *http.Response) bool {
+	if res.StatusCode == http.StatusNotImplemented {
+		return true
+	}
+	answer, _ := readAll(res.Body) // in memory already
+	res.Body = io.NopCloser(bytes.NewReader(answer))
+	var body struct {
+		Type string `json:"type"`
+	}
+	if !isJSON(res) || json.Unmarshal(answer, &body) != nil {
+		return false
+	}
+	switch body.Type {
+	case "out_of_stock", "quotas_exceeded", "permissions_denied", "invalid_arguments", "denied_authentication", "not_found", "locked":
+		return true
+	}
+	return false
+}
+
+// lostError is an attempt without a usable answer. Whether the server acted on
+// it is not known.
+type lostError struct {
+	method, path string
+	err          error
+}
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("no usable answer to %s %s: %s", e.method, e.path, e.err)
+}
+func (e *lostError) Unwrap() error { return e.err }
+
+func (t *retrying) lost(req *http.Request, err error) error {
+	if req.Context().Err() != nil {
+		return req.Context().Err()
+	}
+	if errors.Is(err, ErrReadOnly) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("none within %s", t.retry.Attempt)
+	}
+	return &lostError{req.Method, req.URL.Path, err}
+}
+
+// metadata answers the SDK's question about the platform from memory. The SDK
+// asks it after nearly every call and caches the answer without a lock, which
+// is a data race; asked once before the client is shared, it never asks again.
+// The answer only goes into fields that nothing here reads.
+type metadata struct{ next http.RoundTripper }
+
+func (t *metadata) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/metadata") || strings.Count(req.URL.Path, "/") > 1 {
+		return t.next.RoundTrip(req)
+	}
+	const answer = `{"platform":"scaleway","partition":"default","domain":"scaleway.com"}`
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(answer)),
+		Body: io.NopCloser(strings.NewReader(answer)), Request: req,
+	}, nil
+}
+
+func isJSON(res *http.Response) bool {
+	return strings.HasPrefix(res.Header.Get("Content-Type"), "application/json")
+}
+
+// readAll reads a body to its end; nil stays nil.
+func readAll(body io.ReadCloser) ([]byte, error) {
+	if body == nil || body == http.NoBody {
+		return nil, nil
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
+// sleep waits, or returns early with the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,183 @@
+package scaleway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bastide/internal/outcome"
+)
+
+// Pace is how often things that take time are looked at: soon at first, then in
+// proportion to how long they have taken already, so that waiting adds little
+// to a short wait and few calls to a long one.
+type Pace struct {
+	First time.Duration // default 100 ms
+	Share float64       // of the time already waited; default 0.12
+	Max   time.Duration // default 5 s
+	// Settle is how long a reading may lag behind a change. Before something is
+	// made again after an answer was lost, it is looked for that long; default 5 s.
+	Settle time.Duration
+}
+
+func (p Pace) orDefaults() Pace {
+	if p.First == 0 {
+		p.First = 100 * time.Millisecond
+	}
+	if p.Share == 0 {
+		p.Share = 0.12
+	}
+	if p.Max == 0 {
+		p.Max = 5 * time.Second
+	}
+	if p.Settle == 0 {
+		p.Settle = 5 * time.Second
+	}
+	return p
+}
+
+func (p Pace) next(waited time.Duration) time.Duration {
+	return min(p.Max, max(p.First, time.Duration(float64(waited)*p.Share)))
+}
+
+// How long each change may take before the wait for it fails: several times the
+// longest that was seen.
+const (
+	forServer  = 10 * time.Minute // start 20 s, stop 40 s
+	forVolume  = 10 * time.Minute // 5 s
+	forGateway = 10 * time.Minute // 15 s
+	forLB      = 15 * time.Minute // 30 s
+	forNIC     = 5 * time.Minute  // at once, 90 s on a running server
+	forGroup   = 5 * time.Minute  // 1 s
+	forFree    = 5 * time.Minute  // until what was in the way of a deletion is gone
+	forVisible = time.Minute      // until something new can be read
+)
+
+// verdict is what one look at a thing says.
+type verdict struct {
+	done   bool
+	status string // the provider's word
+	failed string // why it can never be done; ends the wait
+}
+
+// waiting describes a wait: for what, to be what, for how long at most.
+type waiting struct {
+	what  string // "the gateway staging-gateway"
+	to    string // "run", "be gone": the rest of the sentence "did not ..."
+	limit time.Duration
+	gone  bool // not found is the goal
+	old   bool // it was there before this run: not found means gone, not "not visible yet"
+}
+
+// until looks at a thing until it is as wanted. Only the wanted state ends the
+// wait: right after a change the old state, or nothing at all, may still be
+// shown. A look that fails in passing is repeated; the limit ends everything.
+func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Context) (T, error), judge func(T) verdict) (T, error) {
+	begun := time.Now()
+	seen, leaving := "it was not seen at all", w.old
+	for {
+		v, err := look(ctx)
+		waited := time.Since(begun)
+		switch {
+		case err == nil:
+			j := judge(v)
+			if j.failed != "" {
+				return v, outcome.Fail(fmt.Sprintf("%s did not %s", w.what, w.to), j.failed, "look at it in the Scaleway console; then run the command again")
+			}
+			if j.done && !w.gone {
+				return v, nil
+			}
+			seen, leaving = fmt.Sprintf("it is %s", j.status), w.old || isLeaving(j.status)
+		case ctx.Err() != nil:
+			return v, ctx.Err()
+		case notFound(err) && w.gone:
+			return v, nil
+		case notFound(err) && !leaving && waited < forVisible:
+			seen = "it cannot be found"
+		case notFound(err):
+			return v, outcome.Fail(fmt.Sprintf("%s did not %s", w.what, w.to), "it cannot be found any more", "run the command again; it continues where this one stopped").Because(err)
+		case !passing(err):
+			return v, failed(fmt.Sprintf("%s did not %s", w.what, w.to), err)
+		default:
+			seen = err.Error()
+		}
+		if waited > w.limit {
+			return v, outcome.Fail(fmt.Sprintf("%s did not %s within %s", w.what, w.to, w.limit), seen,
+				"run the command again to go on waiting, or look at it in the Scaleway console")
+		}
+		if err := sleep(ctx, c.pace.next(waited)); err != nil {
+			return v, err
+		}
+	}
+}
+
+// isLeaving recognises the words for something that is on its way out.
+func isLeaving(status string) bool {
+	switch status {
+	case "deleting", "to_delete", "detaching", "deleted":
+		return true
+	}
+	return false
+}
+
+// steady makes a change, again and again while the thing is busy with another.
+// Both the look and the change may meet a gateway or a load balancer that
+// somebody else's change has just made busy.
+func (c *Cloud) steady(ctx context.Context, limit time.Duration, change func(context.Context) error) error {
+	begun := time.Now()
+	for {
+		err := change(ctx)
+		waited := time.Since(begun)
+		if err == nil || !busy(err) || waited > limit {
+			return err
+		}
+		if err := sleep(ctx, c.pace.next(waited)); err != nil {
+			return err
+		}
+	}
+}
+
+// attempts bounds how often a creation whose answer was lost is sent again.
+const attempts = 5
+
+// ensure finds a thing or makes it, so that it exists once however often this
+// runs. No API of Scaleway takes an idempotency key: after a lost answer the
+// thing is looked for until any lag is over, and only then asked for again.
+func ensure[T any](ctx context.Context, c *Cloud, limit time.Duration, find func(context.Context) (T, bool, error), post func(context.Context) (T, error)) (T, error) {
+	v, found, err := find(ctx)
+	if err != nil || found {
+		return v, err
+	}
+	begun := time.Now()
+	for n := 1; ; n++ {
+		err := c.steady(ctx, limit, func(ctx context.Context) (err error) {
+			v, err = post(ctx)
+			return err
+		})
+		if err == nil || !uncertain(err) {
+			return v, err
+		}
+		found, lookErr := false, error(nil)
+		if v, found, lookErr = lookAgain(ctx, c, find); lookErr != nil || found {
+			return v, lookErr
+		}
+		if n == attempts || time.Since(begun) > limit {
+			return v, err
+		}
+	}
+}
+
+// lookAgain looks for something that may have just been made, for as long as a
+// reading may lag.
+func lookAgain[T any](ctx context.Context, c *Cloud, find func(context.Context) (T, bool, error)) (T, bool, error) {
+	begun := time.Now()
+	for {
+		v, found, err := find(ctx)
+		if err != nil || found || time.Since(begun) > c.pace.Settle {
+			return v, found, err
+		}
+		if err := sleep(ctx, max(c.pace.First, c.pace.Settle/5)); err != nil {
+			return v, false, err
+		}
+	}
+}
