@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
@@ -51,15 +52,23 @@ func (r *Renderer) explain(path string, text []byte, err error) error {
 	if jsonPatch(docs) {
 		return outcome.Refuse(path+" is a JSON patch", "configurations have several documents, to which JSON patches cannot be applied", "write it as a strategic merge patch: the keys to change, in place")
 	}
-	line := 0
-	if m := errorLine.FindStringSubmatch(err.Error()); m != nil {
-		_, _ = fmt.Sscan(m[1], &line)
-	}
-	return outcome.Refuse(at(path, line)+" is not a patch for a machine configuration", "", "correct the file").Because(flat(err))
+	return outcome.Refuse(at(path, innermostLine(err.Error()))+" is not a patch for a machine configuration", "", "correct the file").Because(flat(err))
 }
 
-// errorLine finds the innermost line that a decoder's message names.
-var errorLine = regexp.MustCompile(`(?s).*line (\d+)`)
+// errorLine finds lines in a decoder's message; the innermost is last, and
+// followed by a colon where the message goes on to name other lines.
+var errorLine = regexp.MustCompile(`line (\d+)(:?)`)
+
+func innermostLine(message string) int {
+	line, sure := 0, false
+	for _, m := range errorLine.FindAllStringSubmatch(message, -1) {
+		if m[2] == ":" || !sure {
+			line, _ = strconv.Atoi(m[1])
+			sure = m[2] == ":"
+		}
+	}
+	return line
+}
 
 func jsonPatch(docs []*yaml.Node) bool {
 	for _, doc := range docs {

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
@@ -169,7 +170,7 @@ func (r rules) cidr() netip.Prefix { return r.renderer.estate.Network.CIDR.Prefi
 
 // discovery stays off: the hosted service would be told of every node, and the
 // registry in Kubernetes is dead since 1.32.
-func (r rules) discovery(_ config.Provider, c *v1alpha1.Config) *breach {
+func (r rules) discovery(p config.Provider, c *v1alpha1.Config) *breach {
 	d := c.ClusterConfig.ClusterDiscoveryConfig
 	off := func(b *bool) bool { return b != nil && *b }
 	switch {
@@ -177,10 +178,17 @@ func (r rules) discovery(_ config.Provider, c *v1alpha1.Config) *breach {
 		return &breach{"cluster.discovery.enabled", "is on", "the hosted discovery service would learn of every node, and the registry in Kubernetes does not work since 1.32", "remove it"}
 	case !off(d.DiscoveryRegistries.RegistryService.RegistryDisabled):
 		return &breach{"cluster.discovery.registries.service", "is on", "the hosted discovery service would learn of every node", "remove it"}
+	case kubeSpan(p):
+		return &breach{"KubeSpanConfig.enabled", "is on", "KubeSpan finds its peers by discovery, which is off", "remove the document"}
 	case !off(d.DiscoveryRegistries.RegistryKubernetes.RegistryDisabled):
 		return &breach{"cluster.discovery.registries.kubernetes", "is on", "it does not work since Kubernetes 1.32", "remove it"}
 	}
 	return nil
+}
+
+func kubeSpan(p config.Provider) bool {
+	k := p.NetworkKubeSpanConfig()
+	return k != nil && k.Enabled()
 }
 
 // install: the image must be the one that carries the extensions.
@@ -232,17 +240,46 @@ func (r rules) certificates(_ config.Provider, c *v1alpha1.Config) *breach {
 	return nil
 }
 
-// volumes: EPHEMERAL must be able to exist.
+// volumes: EPHEMERAL must be able to exist, and be where it is wanted. A patch
+// to a volume's provisioning replaces all of it, so one that changes a size
+// also drops the disk selector unless it repeats it.
 func (r rules) volumes(p config.Provider, _ *v1alpha1.Config) *breach {
 	for _, d := range p.Documents() {
 		v, ok := d.(*block.VolumeConfigV1Alpha1)
 		if !ok {
 			continue
 		}
-		least, most := v.ProvisioningSpec.ProvisioningMinSize, v.ProvisioningSpec.ProvisioningMaxSize
-		if size, err := most.Value(), error(nil); err == nil && size != 0 && size < least.Value() && !most.IsRelative() {
-			return &breach{"VolumeConfig.provisioning.maxSize", fmt.Sprintf("is below minSize for %s", v.MetaName), "the volume could never be made", "raise maxSize"}
+		least, most := v.ProvisioningSpec.ProvisioningMinSize.Value(), v.ProvisioningSpec.ProvisioningMaxSize.Value()
+		if v.MetaName == constants.EphemeralPartitionLabel {
+			least = max(least, minEphemeral)
+			if b := r.ephemeralDisk(v); b != nil {
+				return b
+			}
 		}
+		if most != 0 && most < least {
+			return &breach{"VolumeConfig.provisioning.maxSize", fmt.Sprintf("is below the least size of %s, %d MiB,", v.MetaName, least>>20), "the volume could never be made", "raise maxSize"}
+		}
+	}
+	return nil
+}
+
+func (r rules) ephemeralDisk(v *block.VolumeConfigV1Alpha1) *breach {
+	text := ""
+	if match := v.ProvisioningSpec.DiskSelectorSpec.Match; !match.IsZero() {
+		raw, err := match.MarshalText()
+		if err != nil {
+			return &breach{"VolumeConfig.provisioning.diskSelector", "cannot be read", err.Error(), "correct it"}
+		}
+		text = string(raw)
+	}
+	path, again := "VolumeConfig.provisioning.diskSelector", "a patch to provisioning replaces all of it: repeat the selector that `bastide render machines` shows"
+	switch {
+	case strings.Contains(text, "dev_path"):
+		return &breach{path, "names a device path", "paths change with the order in which disks appear", again}
+	case r.node.Ephemeral == nil && text != "" && text != "system_disk":
+		return &breach{path, "is not system_disk", "the node has no other disk", "ask for a second volume with ephemeral: in the environment file"}
+	case r.node.Ephemeral != nil && !strings.Contains(text, "!system_disk"):
+		return &breach{path, "does not select the second volume", "EPHEMERAL would go to the system disk", again}
 	}
 	return nil
 }

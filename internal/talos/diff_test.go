@@ -1,0 +1,109 @@
+package talos
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+
+	"bastide/internal/vault"
+)
+
+func TestDigestSurvivesAnotherEncoder(t *testing.T) {
+	c, err := render(t, testEstate(t), "staging-cp-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := configloader.NewFromBytes(c.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As `talosctl upgrade-k8s` writes it: with comments and examples.
+	commented, err := p.Clone().Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := strings.Split(string(c.Bytes()), "---\n")
+	reordered := strings.Join([]string{docs[2], docs[0], docs[1]}, "\n---\n")
+	for name, text := range map[string]string{"comments": string(commented), "order": reordered} {
+		if text == string(c.Bytes()) {
+			t.Fatalf("%s: the text is the same", name)
+		}
+		got, err := Digest([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != c.Digest {
+			t.Errorf("%s: digest %s, want %s", name, got, c.Digest)
+		}
+	}
+	if _, err := Digest([]byte("machine: {colour: blue}")); err == nil {
+		t.Error("an unknown key has a digest")
+	}
+}
+
+func TestCompareMasksAndSaysWhetherToReboot(t *testing.T) {
+	base := testEstate(t)
+	have, err := render(t, base, "staging-cp-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name, patch, line string
+		reboot            bool
+	}{
+		{"nothing", "", "", false},
+		{"sysctl", "machine: {sysctls: {a: b}}\n", "+        a: b", false},
+		{"API server flag", "cluster: {apiServer: {extraArgs: {v: '2'}}}\n", `+            v: "2"`, false},
+		{"document", "apiVersion: v1alpha1\nkind: KmsgLogConfig\nname: k\nurl: 'tcp://172.16.0.9:5170/'\n", "+kind: KmsgLogConfig", false},
+		{"KubePrism port", "machine: {features: {kubePrism: {port: 7446}}}\n", "+            port: 7446", false},
+		{"udev", "machine: {udev: {rules: ['a']}}\n", "+        rules:", true},
+		{"environment", "machine: {env: {A: b}}\n", "+    env:", true},
+		{"disk quota", "machine: {features: {diskQuotaSupport: false}}\n", "-        diskQuotaSupport: true", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			e := testEstate(t)
+			e.Talos.Patches.All = []string{write(t, e, "p.yaml", c.patch)}
+			e.Talos.Patches.ControlPlane, e.Talos.Patches.All = e.Talos.Patches.All, nil
+			want, err := render(t, e, "staging-cp-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			change, err := Compare(have.Bytes(), want.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Join(change.Lines, "\n")
+			if !strings.Contains(text, c.line) || (c.line == "") != (text == "") {
+				t.Errorf("diff lacks %q:\n%s", c.line, text)
+			}
+			if change.Reboot != c.reboot {
+				t.Errorf("reboot %v, want %v", change.Reboot, c.reboot)
+			}
+			for _, s := range bundle(t).Secrets() {
+				if strings.Contains(text, s.Reveal()) {
+					t.Error("the diff shows a secret")
+				}
+			}
+		})
+	}
+}
+
+func TestCompareSaysWhenOnlyASecretDiffers(t *testing.T) {
+	c, err := render(t, testEstate(t), "staging-system-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(c.Bytes()), bundle(t).Machine().TrustdInfo.Token, "abcdef.0123456789abcdef", 1)
+	change, err := Compare([]byte(other), c.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(change.Lines) != 1 || change.Lines[0] != "only secret values differ" || !change.Reboot {
+		t.Errorf("got %+v", change)
+	}
+	if strings.Contains(strings.Join(change.Lines, ""), "abcdef") || !strings.Contains(vault.Mask, "*") {
+		t.Error("a secret shows")
+	}
+}
