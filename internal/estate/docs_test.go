@@ -32,6 +32,21 @@ func TestManualNamesEveryField(t *testing.T) {
 	})
 }
 
+// The message that the manual shows is the one that is given.
+func TestManualShowsARealMessage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/estate-file.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	message, err := os.ReadFile("testdata/invalid/control-plane-even.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := strings.Replace(string(message), "control-plane-even.yaml", FileName, 1); !strings.Contains(string(text), shown) {
+		t.Errorf("docs/estate-file.md does not show %s", shown)
+	}
+}
+
 func eachLeaf(t reflect.Type, path string, visit func(string, field)) {
 	for _, f := range fieldsOf(t) {
 		inner, below := t.Field(f.index).Type, strings.TrimPrefix(path+"."+f.key, ".")

@@ -1,8 +1,10 @@
 package estate
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -20,7 +22,7 @@ func Load(path string) (*Estate, error) {
 	}
 	data, err := readFile(file, maxFileSize+1)
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot read the estate file; every command needs one; name it, or the directory that holds %s: %w", file, FileName, err)
+		return nil, unreadable(file, err)
 	}
 	e, s := parse(file, data)
 	if e != nil {
@@ -31,6 +33,15 @@ func Load(path string) (*Estate, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+func unreadable(file string, err error) Problems {
+	p := Problem{File: file, What: "cannot be read as an estate file", Why: withoutPath(err),
+		Hint: "name the file, or the directory that holds " + FileName, cause: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		p.What, p.Why = "there is no estate file here", "every command works on the one that it is given"
+	}
+	return Problems{p}
 }
 
 // Parse reads an estate from text. It is pure: files that the estate names are

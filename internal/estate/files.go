@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -39,7 +40,7 @@ func (s *source) checkFiles(e *Estate) {
 	}
 	e.Admin.PublicKeys = nil
 	for i, entry := range e.Admin.SSHKeys {
-		if line, ok := s.sshKeyLine(e, namedFile{indexed("admin.sshKeys", i), entry}); ok {
+		if line, ok := s.sshKeyLine(e, namedFile{indexed("admin.sshKeys", i), entry}); ok && !slices.Contains(e.Admin.PublicKeys, line) {
 			e.Admin.PublicKeys = append(e.Admin.PublicKeys, line)
 		}
 	}

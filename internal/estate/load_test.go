@@ -42,6 +42,9 @@ func TestLoadGathersSSHKeysWithoutComment(t *testing.T) {
 func TestLoadWithoutEstateFile(t *testing.T) {
 	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "nowhere")} {
 		_, err := Load(path)
+		if problems := (Problems{}); !errors.As(err, &problems) || len(problems) != 1 {
+			t.Errorf("%s: got %v, want one problem", path, err)
+		}
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want an error that names it and is ErrNotExist", path, err)
 		}

@@ -17,6 +17,8 @@ type Problem struct {
 	What   string `json:"what"`
 	Why    string `json:"why"`
 	Hint   string `json:"hint"`
+
+	cause error // what the system said, where that is the reason
 }
 
 // Error gives the problem as one line: place, path, what; why; what to do.
@@ -51,6 +53,17 @@ func (ps Problems) Error() string {
 		lines[i] = p.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the system's errors behind the problems, if any.
+func (ps Problems) Unwrap() []error {
+	var causes []error
+	for _, p := range ps {
+		if p.cause != nil {
+			causes = append(causes, p.cause)
+		}
+	}
+	return causes
 }
 
 // orNil keeps an empty list from becoming a non-nil error.
