@@ -119,9 +119,9 @@ func (s *settings) file() (profile, error) {
 		return profile{}, err
 	}
 	var config struct {
-		profile `yaml:",inline"`
-		Active  string             `yaml:"active_profile"`
-		Named   map[string]profile `yaml:"profiles"`
+		Top    profile            `yaml:",inline"`
+		Active string             `yaml:"active_profile"`
+		Named  map[string]profile `yaml:"profiles"`
 	}
 	if err := yaml.Unmarshal(data, &config); err != nil {
 		// The error's own text may quote the file, which holds the secret key.
@@ -130,14 +130,14 @@ func (s *settings) file() (profile, error) {
 	}
 	name := orText(wanted, config.Active)
 	if name == "" || name == "default" {
-		return config.profile, nil
+		return config.Top, nil
 	}
 	named, ok := config.Named[name]
 	if !ok {
 		return profile{}, outcome.Refuse(fmt.Sprintf("the profile %s cannot be used", name),
 			fmt.Sprintf("%s has no such profile", path), "correct SCW_PROFILE or active_profile")
 	}
-	return named.over(config.profile), nil
+	return named.over(config.Top), nil
 }
 
 // read finds the configuration file; no file is no error unless one was named.

@@ -216,7 +216,12 @@ func (c *Cloud) removeBalancer(ctx context.Context, it Item) error {
 
 func (c *Cloud) removeGatewayNetwork(ctx context.Context, it Item) error {
 	// A gateway that is itself being deleted takes its networks along.
-	if _, err := until(ctx, c, waiting{what: "the gateway " + it.on, to: "run", limit: forGateway, old: true}, c.readGateway(scw.Zone(it.Zone), it.on), gatewayVerdict); err != nil {
+	if _, err := until(ctx, c, waiting{what: "the gateway " + it.on, to: "come to rest", limit: forGateway, old: true}, c.readGateway(scw.Zone(it.Zone), it.on),
+		func(g *vpcgw.Gateway) verdict {
+			v := gatewayVerdict(g)
+			v.done = v.done || g.Status == vpcgw.GatewayStatusFailed || g.Status == vpcgw.GatewayStatusStopped
+			return v
+		}); err != nil {
 		return err
 	}
 	return c.gone(ctx, it, forGateway,

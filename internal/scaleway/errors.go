@@ -112,11 +112,18 @@ func explain(err error) (why, do string) {
 	return strings.TrimPrefix(err.Error(), "scaleway-sdk-go: "), do
 }
 
-// failed reports a change that did not work. What already explains itself, and
-// an interruption, pass unchanged.
+// failed reports a change that did not work. What already explains itself keeps
+// its words, but no longer its claim that nothing was touched; an interruption
+// passes unchanged.
 func failed(what string, err error) error {
-	if known := explained(err); known != nil {
-		return known
+	var o *outcome.Error
+	if errors.As(err, &o) {
+		said := *o
+		said.Code = outcome.Failed
+		return &said
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
 	}
 	why, do := explain(err)
 	return outcome.Fail(what, why, do).Because(err)
@@ -125,19 +132,12 @@ func failed(what string, err error) error {
 // cannotTell reports a reading that did not work, so that nothing may be
 // concluded from it.
 func cannotTell(what string, err error) error {
-	if known := explained(err); known != nil {
-		return known
-	}
-	why, do := explain(err)
-	return outcome.CannotTell(what, why, do).Because(err)
-}
-
-func explained(err error) error {
 	var o *outcome.Error
 	if errors.As(err, &o) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return nil
+	why, do := explain(err)
+	return outcome.CannotTell(what, why, do).Because(err)
 }
 
 func orText(s, otherwise string) string {

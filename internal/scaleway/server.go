@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"strings"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
@@ -129,7 +130,11 @@ func (r refs) serverSpec(s *instance.Server) blueprint.Server {
 		return a < b
 	})
 	for _, k := range keys {
-		spec.Volumes = append(spec.Volumes, r.step(s.Volumes[k].ID))
+		// Volumes that the cluster's storage driver attaches come and go; only
+		// what the server boots from must be ours.
+		if step := r.step(s.Volumes[k].ID); k == "0" || !strings.HasPrefix(step, foreign) {
+			spec.Volumes = append(spec.Volumes, step)
+		}
 	}
 	if s.SecurityGroup != nil {
 		spec.SecurityGroup = r.step(s.SecurityGroup.ID)
