@@ -17,6 +17,7 @@ const (
 	Update Op = "update" // exists and can be changed where it is
 	Wait   Op = "wait"   // exists, on its way to what is wanted
 	Refuse Op = "refuse" // cannot be made right by up; a person decides
+	Delete Op = "delete" // is taken down; only destroy plans it
 )
 
 // Disruption says what an action costs what already runs.

@@ -46,30 +46,34 @@ type Event struct {
 // whose rate limit is what this protects.
 const Width = 24
 
-// Walk carries out p. executors gives the executor of a kind; report is called
-// from one goroutine. The first failure stops new steps; those that run are let
-// finish, and all failures are returned together.
-func Walk(ctx context.Context, p plan.Plan, live plan.Live, executors func(blueprint.Kind) Executor, report func(Event)) error {
-	w := &walk{
-		known: &known{steps: map[string]plan.Observed{}}, executors: executors,
-		results: make(chan result), slots: make(chan struct{}, Width),
-	}
+// Walk is one carrying out of a plan.
+type Walk struct {
+	plan    plan.Plan
+	known   *known
+	results chan result
+	slots   chan struct{}
+}
+
+// New prepares to carry out a plan from what is live.
+func New(p plan.Plan, live plan.Live) *Walk {
+	w := &Walk{plan: p, known: &known{steps: map[string]plan.Observed{}}, results: make(chan result), slots: make(chan struct{}, Width)}
 	for id, o := range live.Steps {
 		w.known.put(id, o)
 	}
-	for _, a := range p.Actions {
-		if a.Op == plan.Refuse {
-			return outcome.Refuse(a.Step.ID+" cannot be brought to what the file asks", a.Reason, "see the plan and decide")
-		}
-	}
-	return w.run(ctx, p.Actions, report)
+	return w
 }
 
-type walk struct {
-	known     *known
-	executors func(blueprint.Kind) Executor
-	results   chan result
-	slots     chan struct{}
+// Known is what is live as the walk goes on. It may be read at any time.
+func (w *Walk) Known() plan.Known { return w.known }
+
+// Run carries the plan out. executors gives the executor of a kind; report is
+// called from one goroutine. The first failure stops new steps; those that run
+// are let finish, and all failures are returned together.
+func (w *Walk) Run(ctx context.Context, executors func(blueprint.Kind) Executor, report func(Event)) error {
+	for _, a := range w.plan.Refusals() {
+		return outcome.Refuse(a.Step.ID+" cannot be brought to what the file asks", a.Reason, "see the plan and decide")
+	}
+	return w.run(ctx, executors, report)
 }
 
 type result struct {
@@ -79,10 +83,10 @@ type result struct {
 	err     error
 }
 
-func (w *walk) run(ctx context.Context, actions []plan.Action, report func(Event)) error {
+func (w *Walk) run(ctx context.Context, executors func(blueprint.Kind) Executor, report func(Event)) error {
 	done := map[string]bool{}
 	var pending []plan.Action
-	for _, a := range actions {
+	for _, a := range w.plan.Actions {
 		if a.Op == plan.Keep {
 			done[a.Step.ID] = true
 		} else {
@@ -101,7 +105,7 @@ func (w *walk) run(ctx context.Context, actions []plan.Action, report func(Event
 				}
 				running++
 				report(Event{Step: a.Step, Op: a.Op, Phase: Started, At: time.Now()})
-				go w.step(ctx, a)
+				go w.step(ctx, executors(a.Step.Kind), a)
 			}
 			pending = rest
 		}
@@ -126,12 +130,12 @@ func (w *walk) run(ctx context.Context, actions []plan.Action, report func(Event
 	return verdict(ctx, failures)
 }
 
-func (w *walk) step(ctx context.Context, a plan.Action) {
+func (w *Walk) step(ctx context.Context, e Executor, a plan.Action) {
 	r := result{action: a, started: time.Now()}
 	select {
 	case w.slots <- struct{}{}:
 		r.started = time.Now()
-		r.seen, r.err = w.executors(a.Step.Kind).Apply(ctx, a, w.known)
+		r.seen, r.err = e.Apply(ctx, a, w.known)
 		<-w.slots
 	case <-ctx.Done():
 		r.err = ctx.Err()

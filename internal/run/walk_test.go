@@ -60,7 +60,7 @@ func chain(ids ...string) plan.Plan {
 
 func walkWith(ctx context.Context, p plan.Plan, r *recorder) (map[string]Phase, error) {
 	phases := map[string]Phase{}
-	err := Walk(ctx, p, plan.Live{}, func(blueprint.Kind) Executor { return r }, func(e Event) { phases[e.Step.ID] = e.Phase })
+	err := New(p, plan.Live{}).Run(ctx, func(blueprint.Kind) Executor { return r }, func(e Event) { phases[e.Step.ID] = e.Phase })
 	return phases, err
 }
 

@@ -1,0 +1,154 @@
+// Package cli is the command line: one small file per command. Commands parse
+// flags, open a session and print; what they do is in the other rooms.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/ui"
+)
+
+// Version is set at build time.
+var Version = "unknown"
+
+// Streams are a command's standard streams.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// app is what every command has: its streams, its environment and its printer.
+// The printer is chosen once, from the flags.
+type app struct {
+	Streams
+	getenv  func(string) string
+	ui      ui.Printer
+	output  string
+	noColor bool
+	timeout time.Duration
+	cancel  context.CancelFunc
+}
+
+// Main runs one command line and returns the process's exit code.
+func Main(ctx context.Context, s Streams, args []string) outcome.Code {
+	if code, ours := child(ctx, s, args); ours {
+		return code
+	}
+	a := &app{Streams: s, getenv: os.Getenv, cancel: func() {}}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetIn(s.In)
+	err := root.ExecuteContext(ctx)
+	a.cancel()
+	if err == nil {
+		return outcome.Done
+	}
+	if a.ui == nil { // the flags themselves were wrong
+		a.choosePrinter()
+	}
+	var quiet exit
+	if errors.As(err, &quiet) {
+		return outcome.Code(quiet)
+	}
+	a.ui.Error(err)
+	return outcome.CodeOf(err)
+}
+
+// exit ends a command with a code and without a message; what there was to say
+// has been printed.
+type exit outcome.Code
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bastide",
+		Short: "Kubernetes estates on Talos Linux at Scaleway, from one file per environment",
+		Long: `bastide raises, runs and takes down self-hosted Kubernetes estates on Talos Linux
+at Scaleway, from one file per environment, and lets you rehearse all of it
+offline on a simulated region.
+
+Exit codes: 0 done, or nothing to do; 1 failed: something was tried and did not
+work; 2 plan --exit-code found changes; 3 refused: input or precondition,
+nothing touched; 4 unknown: could not be checked, nothing touched; 130
+interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.output != "text" && a.output != "json" {
+				return outcome.Refuse(fmt.Sprintf("--output %s is not known", a.output), "there are two forms of output", "use text or json")
+			}
+			a.choosePrinter()
+			if a.timeout > 0 {
+				ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, outcome.Fail("the command did not end in time",
+					fmt.Sprintf("--timeout allows %s", a.timeout), "run it again: it continues where it stopped"))
+				a.cancel = cancel
+				cmd.SetContext(ctx)
+			}
+			return nil
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.output, "output", "o", "text", "form of the output: text or json (JSON on stdout, progress on stderr)")
+	flags.BoolVar(&a.noColor, "no-color", false, "no colour, also with NO_COLOR set or without a terminal")
+	flags.DurationVar(&a.timeout, "timeout", 0, "give up after this long, such as 30m; 0 leaves it to each step's own deadline")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return outcome.Refuse(err.Error(), "the command line could not be read", "see "+cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(
+		a.validateCommand(), a.schemaCommand(), a.planCommand(), a.upCommand(), a.statusCommand(), a.destroyCommand(),
+		a.renderCommand(), a.secretsCommand(), a.doorCommand(), a.kubeconfigCommand(), a.talosconfigCommand(),
+		a.simCommand(), a.rehearseCommand(), a.versionCommand(),
+	)
+	for _, c := range root.Commands() {
+		strict(c)
+	}
+	return root
+}
+
+// strict gives every command the same refusal for wrong arguments.
+func strict(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+	if c.Args == nil {
+		c.Args = cobra.NoArgs
+	}
+	check := c.Args
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return outcome.Refuse(err.Error(), "the command line is "+cmd.UseLine(), "see "+cmd.CommandPath()+" --help")
+		}
+		return nil
+	}
+	if c.HasSubCommands() && c.RunE == nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			return outcome.Refuse(cmd.CommandPath()+" is not a command by itself", "it needs one of: "+subcommands(cmd), "see "+cmd.CommandPath()+" --help")
+		}
+	}
+}
+
+func subcommands(cmd *cobra.Command) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/sim"
+	"bastide/internal/sim/fault"
+	"bastide/internal/sim/node"
+)
+
+// etcdChild is the hidden command under which the simulated nodes run this
+// program as an etcd member in a process of its own, so that a power loss is one.
+const etcdChild = "sim-etcd-member"
+
+func child(_ context.Context, s Streams, args []string) (outcome.Code, bool) {
+	if len(args) == 0 || args[0] != etcdChild {
+		return 0, false
+	}
+	if err := node.RunEtcd(args[1:]); err != nil {
+		fmt.Fprintln(s.Err, err)
+		return outcome.Failed, true
+	}
+	return outcome.Done, true
+}
+
+func (a *app) simCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "The simulated region: Scaleway's API, Talos nodes, etcd and the Kubernetes API on this machine",
+	}
+	cmd.AddCommand(a.simServeCommand(), a.simEnvCommand(), a.simStopCommand())
+	return cmd
+}
+
+// simFlags are what sim serve is told.
+type simFlags struct {
+	listen, dir, faults, seed, project, region, zone, log string
+	speed                                                 float64
+}
+
+func (a *app) simServeCommand() *cobra.Command {
+	var f simFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a simulated region in the foreground",
+		Long: `Run a simulated region in the foreground. It answers on one loopback port and
+keeps its disks in a folder; "bastide sim env" prints what points clients at it,
+and its pages under /sim/ show every call and the whole state.`,
+		Example: `  bastide sim serve --speed 20 &
+  eval "$(bastide sim env)"
+  scw instance server list`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.simServe(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8700", "loopback address and port; port 0 takes a free one")
+	flags.StringVar(&f.dir, "dir", sim.DefaultDir(), "folder for disks, process files and region.json")
+	flags.Float64Var(&f.speed, "speed", 1, "how much faster than the real region")
+	flags.StringVar(&f.faults, "faults", "", "file with a fault script (see docs/simulator.md)")
+	flags.StringVar(&f.seed, "seed", "", "file with what exists from the start: projects, snapshots, SSH keys")
+	flags.StringVar(&f.project, "project", "11111111-1111-4111-8111-111111111111", "default project of sim env")
+	flags.StringVar(&f.region, "region", "fr-par", "default region of sim env")
+	flags.StringVar(&f.zone, "zone", "fr-par-1", "default zone of sim env")
+	flags.StringVar(&f.log, "log", "", "file for the simulator's own log; empty keeps none")
+	return cmd
+}
+
+func (a *app) simServe(ctx context.Context, f simFlags) error {
+	o, err := f.options(a.getenv)
+	if err != nil {
+		return err
+	}
+	r, err := sim.Start(o)
+	if err != nil {
+		return outcome.Fail("the simulated region did not start", err.Error(), "free the port or the folder, or name others with --listen and --dir")
+	}
+	if err := a.ui.Result(r.Access.Public(), "simulated region at %s, %g times real speed\nclients: eval \"$(bastide sim env --dir %s)\"\n", r.Access.URL, o.Speed, f.dir); err != nil {
+		return err
+	}
+	return errors.Join(r.Wait(ctx), r.Close())
+}
+
+func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
+	o := sim.Options{Listen: f.listen, Dir: f.dir, Speed: f.speed, Log: slog.New(slog.DiscardHandler)}
+	o.Access = sim.Access{AccessKey: sim.AccessKey, SecretKey: uuid.NewString(), Project: f.project, Region: f.region, Zone: f.zone}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return o, outcome.Refuse("the simulator's folder cannot be made", err.Error(), "name another with --dir")
+	}
+	if old, err := sim.ReadAccess(f.dir); err == nil && alive(old.PID) {
+		return o, outcome.Refuse("a simulated region already runs in "+f.dir, fmt.Sprintf("process %d answers at %s", old.PID, old.URL),
+			"stop it with bastide sim stop, or name another folder with --dir")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	o.EtcdProgram = []string{self, etcdChild}
+	if o.APIServer, err = findTool(getenv, "kube-apiserver"); err != nil {
+		return o, err
+	}
+	if f.faults != "" {
+		text, err := os.ReadFile(f.faults)
+		if err != nil {
+			return o, outcome.Refuse("the fault script cannot be read", err.Error(), "name a readable file")
+		}
+		if o.Faults, err = fault.Parse(text); err != nil {
+			return o, outcome.Refuse("the fault script "+f.faults+" is not understood", err.Error(), "see docs/simulator.md for its form")
+		}
+	}
+	if f.seed != "" {
+		text, err := os.ReadFile(f.seed)
+		if err != nil {
+			return o, outcome.Refuse("the seed cannot be read", err.Error(), "name a readable file")
+		}
+		if o.Seed, err = sim.ParseSeed(text); err != nil {
+			return o, outcome.Refuse("the seed "+f.seed+" is not understood", err.Error(), "see docs/simulator.md for its form")
+		}
+	}
+	if f.log != "" {
+		var w io.Writer
+		if w, err = os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return o, outcome.Refuse("the log cannot be written", err.Error(), "name a writable file")
+		}
+		o.Log = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return o, nil
+}
+
+// findTool looks for a program that make builds: in $BASTIDE_TOOLS, in the
+// cache folder that make uses, then in PATH.
+func findTool(getenv func(string) string, name string) (string, error) {
+	var dirs []string
+	if dir := getenv("BASTIDE_TOOLS"); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	if dir := getenv("BASTIDE_CACHE"); dir != "" {
+		dirs = append(dirs, filepath.Join(dir, "bin"))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		dirs = append(dirs, filepath.Join(home, ".cache", "bastide", "bin"))
+	}
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	if file, err := exec.LookPath(name); err == nil {
+		return file, nil
+	}
+	return "", outcome.Refuse(name+" was not found", "the simulated control plane nodes run a real one, which is built separately",
+		"build it with make tools, or name its folder in BASTIDE_TOOLS")
+}
+
+func (a *app) simEnvCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "env",
+		Short:   "Print the exports that point any Scaleway client at the running region",
+		Example: `  eval "$(bastide sim env)"`,
+		RunE: func(*cobra.Command, []string) error {
+			access, err := sim.ReadAccess(dir)
+			if err != nil {
+				return outcome.Refuse("no simulated region was found in "+dir, err.Error(), "start one with bastide sim serve, or name its folder with --dir")
+			}
+			return a.ui.Result(access.Environ(), "%s", sim.Exports(access.Environ()))
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", sim.DefaultDir(), "folder of the running region")
+	return cmd
+}
+
+func (a *app) simStopCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "stop",
+		Short:   "Stop the region that runs in a folder",
+		Example: "  bastide sim stop --dir .rehearsal/region",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			access, err := sim.ReadAccess(dir)
+			if err != nil || !alive(access.PID) {
+				return a.ui.Result(struct{}{}, "no region runs in %s\n", dir)
+			}
+			if err := stopRegion(cmd.Context(), access); err != nil {
+				return err
+			}
+			return a.ui.Result(struct{}{}, "stopped the region in %s\n", dir)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", sim.DefaultDir(), "folder of the running region")
+	return cmd
+}
+
+// stopRegion asks a region to end and waits until it has.
+func stopRegion(ctx context.Context, access sim.Access) error {
+	if err := syscall.Kill(access.PID, syscall.SIGTERM); err != nil {
+		return outcome.Fail(fmt.Sprintf("the region's process %d could not be stopped", access.PID), err.Error(), "stop it by hand")
+	}
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for alive(access.PID) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline:
+			return outcome.Fail(fmt.Sprintf("the region's process %d did not end", access.PID), "it was asked 30 seconds ago", "stop it by hand")
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// alive says whether a process exists.
+func alive(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/plan"
+	"bastide/internal/run"
+	"bastide/internal/scaleway"
+)
+
+// Teardown reads what exists and lays out its removal. It needs neither the
+// bundle nor a living cluster.
+func (s *Session) Teardown(ctx context.Context) (*scaleway.Inventory, plan.Plan, error) {
+	cloud, err := s.Cloud(ctx)
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	inv, err := cloud.Inventory(ctx)
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	removals, err := cloud.Teardown(inv)
+	if err != nil {
+		return inv, plan.Plan{}, err
+	}
+	p := plan.Plan{Estate: s.Estate.Name}
+	for _, r := range removals {
+		p.Actions = append(p.Actions, plan.Action{
+			Step:   blueprint.Step{ID: r.ID, Kind: r.Item.Kind, Name: r.Item.Name, Needs: r.After, Spec: r.Item.Spec},
+			Op:     plan.Delete,
+			Reason: "it is part of " + s.Estate.Name,
+		})
+	}
+	return inv, p, nil
+}
+
+// Destroy carries out a teardown and reads what is left.
+func (s *Session) Destroy(ctx context.Context, inv *scaleway.Inventory, p plan.Plan, report func(run.Event)) (*scaleway.Inventory, error) {
+	removals, err := s.cloud.Teardown(inv)
+	if err != nil {
+		return nil, err
+	}
+	d := demolition{cloud: s.cloud, removals: map[string]scaleway.Removal{}}
+	for _, r := range removals {
+		d.removals[r.ID] = r
+	}
+	err = run.New(p, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return d }, report)
+	if err != nil {
+		return nil, err
+	}
+	return s.cloud.Inventory(ctx)
+}
+
+// demolition removes instead of making.
+type demolition struct {
+	cloud    *scaleway.Cloud
+	removals map[string]scaleway.Removal
+}
+
+func (d demolition) Apply(ctx context.Context, a plan.Action, _ plan.Known) (plan.Observed, error) {
+	return plan.Observed{Step: a.Step.ID}, d.cloud.Delete(ctx, d.removals[a.Step.ID])
+}

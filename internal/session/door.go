@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/door"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+	"bastide/internal/talos"
+)
+
+// dialer is the way to the nodes. The door is opened by the first connection,
+// because an up from nothing makes the gateway on its way.
+func (s *Session) dialer(v *Survey) talos.Dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		d, err := s.door(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		return d.DialContext(ctx, network, address)
+	}
+}
+
+// door opens the way into the private network, once.
+func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.way != nil {
+		return s.way, nil
+	}
+	id, address, port := s.bastion(v)
+	if !address.IsValid() {
+		return nil, outcome.Refuse("there is no way to the nodes", "the estate has no gateway yet", "make it with bastide up "+s.config.Path)
+	}
+	if s.sshKeys == nil {
+		keys, err := door.FindKeys(door.KeySource{Getenv: s.getenv, Home: s.home(), Dir: s.Estate.Dir, Allowed: s.Estate.Admin.SSHKeys, Passphrase: s.passphrase})
+		if err != nil {
+			return nil, err
+		}
+		s.sshKeys = keys
+	}
+	way, err := door.Open(context.WithoutCancel(ctx), door.Config{
+		Gateway: netip.AddrPortFrom(address, port), GatewayID: id, Network: s.Estate.Network.CIDR.Prefix,
+		KnownHosts: filepath.Join(s.Estate.Dir, ".bastide", "known_hosts"), Signers: s.sshKeys.Signers, Notice: s.config.Notice,
+		Fresh: v.made,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.way = way
+	return way, nil
+}
+
+// bastion finds the gateway: what this run made, or what the survey saw.
+func (s *Session) bastion(v *Survey) (id string, address netip.Addr, port uint16) {
+	var known plan.Known = observed(v.Live.Steps)
+	if v.known != nil {
+		known = v.known
+	}
+	gateway, ok := known.Get(string(blueprint.KindGateway) + "/" + s.Estate.Name + "-gateway")
+	if !ok {
+		return "", netip.Addr{}, 0
+	}
+	spec := gateway.Spec.(blueprint.Gateway)
+	if ip, ok := known.Get(spec.IP); ok {
+		address = ip.Spec.(blueprint.GatewayIP).Address
+	}
+	return gateway.CloudID, address, uint16(spec.BastionPort)
+}
+
+type observed map[string]plan.Observed
+
+func (o observed) Get(id string) (plan.Observed, bool) { v, ok := o[id]; return v, ok }
+
+func (s *Session) home() string {
+	if home := s.getenv("HOME"); home != "" {
+		return home
+	}
+	home, _ := os.UserHomeDir()
+	return home
+}
+
+func (s *Session) passphrase(file string) ([]byte, error) {
+	if s.config.Ask == nil {
+		return nil, outcome.Refuse("the SSH key "+file+" is locked", "there is no terminal to ask for its passphrase", "use an SSH agent, or run on a terminal")
+	}
+	secret, err := s.config.Ask("passphrase of " + file)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(secret.Reveal()), nil
+}

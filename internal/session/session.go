@@ -1,0 +1,111 @@
+// Package session is one environment opened for work: its file, its secrets,
+// the cloud, the door and the cluster, each opened when a command first needs
+// it, and the handful of things that commands do with them together.
+package session
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"bastide/internal/door"
+	"bastide/internal/estate"
+	"bastide/internal/outcome"
+	"bastide/internal/scaleway"
+	"bastide/internal/vault"
+)
+
+// Config says which environment, and how a person is reached.
+type Config struct {
+	Path      string // ENV: a directory with estate.yaml, or the file
+	LookupEnv func(string) (string, bool)
+	UserAgent string
+	// Notice tells a person what is worth knowing and no error.
+	Notice func(string)
+	// Note says what a node is being waited for; nil is allowed.
+	Note func(node, text string)
+	// Ask prompts for a secret on the terminal; nil without one.
+	Ask func(label string) (vault.Secret, error)
+}
+
+// Session is an environment at work. It is safe for concurrent use.
+type Session struct {
+	Estate *estate.Estate
+
+	config Config
+	cloud  *scaleway.Cloud
+	bundle *vault.Bundle
+
+	mu      sync.Mutex
+	way     *door.Door
+	doorErr error
+	sshKeys *door.Keys
+}
+
+// Open reads the file. Nothing else is touched yet.
+func Open(c Config) (*Session, error) {
+	e, err := estate.Load(c.Path)
+	if err != nil {
+		return nil, outcome.Refuse(c.Path+" cannot be used", "", "").Because(err)
+	}
+	for _, w := range e.Warnings() {
+		c.Notice(w.Error())
+	}
+	return &Session{Estate: e, config: c}, nil
+}
+
+// Close shuts the door, if it was opened.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.way != nil {
+		err = s.way.Close()
+		s.way = nil
+	}
+	if s.sshKeys != nil {
+		_ = s.sshKeys.Close()
+	}
+	return err
+}
+
+// Vault is the environment's encrypted bundle.
+func (s *Session) Vault() vault.File {
+	return vault.File{Path: filepath.Join(s.Estate.Dir, vault.FileName), Recipients: s.Estate.Secrets.Recipients}
+}
+
+// Unlock decrypts the bundle. Without one it says how to make or bring one.
+func (s *Session) Unlock() (*vault.Bundle, error) {
+	if s.bundle == nil {
+		identity, _ := s.config.LookupEnv(vault.IdentityVariable)
+		b, err := s.Vault().Load(vault.Keys{IdentityFile: identity, Prompt: s.config.Ask}, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		s.bundle = b
+	}
+	return s.bundle, nil
+}
+
+// Cloud connects to Scaleway.
+func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
+	if s.cloud == nil {
+		c, warnings, err := scaleway.New(ctx, scaleway.Options{
+			Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv,
+		})
+		for _, w := range warnings {
+			s.config.Notice(w)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.cloud = c
+	}
+	return s.cloud, nil
+}
+
+func (s *Session) getenv(name string) string {
+	v, _ := s.config.LookupEnv(name)
+	return v
+}

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+	"bastide/internal/scaleway"
+	"bastide/internal/talos"
+)
+
+// Survey is what the file asks for beside what is there.
+type Survey struct {
+	Inventory *scaleway.Inventory
+	Graph     *blueprint.Graph
+	Live      plan.Live
+	Cluster   *talos.Cluster // nil while there is no secrets bundle
+
+	known plan.Known // what a run that is under way has made
+	made  bool       // that run makes or changes the gateway
+}
+
+// Plan compares the two.
+func (s *Survey) Plan() plan.Plan { return plan.Make(s.Graph, s.Live) }
+
+// Survey reads the cloud and, where nodes exist, the nodes. It writes nothing.
+// Servers without a bundle, or with another estate's, end it.
+func (s *Session) Survey(ctx context.Context) (*Survey, error) {
+	cloud, err := s.Cloud(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := cloud.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range inv.Warnings {
+		s.config.Notice(w)
+	}
+	g, err := blueprint.Build(s.Estate, inv.Booked(), s.Estate.Admin.PublicKeys)
+	if err != nil {
+		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
+	}
+	v := &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}
+	return v, s.surveyCluster(ctx, v)
+}
+
+func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
+	there, err := s.Vault().Exists()
+	if err != nil {
+		return err
+	}
+	if !there {
+		if v.Inventory.HasServers() {
+			return outcome.Refuse("servers of "+s.Estate.Name+" exist, its secrets bundle does not",
+				fmt.Sprintf("%s is not there, and a new bundle would be another cluster's", s.Vault().Path),
+				"bring the file back, or import the bundle with bastide secrets import "+s.config.Path)
+		}
+		s.config.Notice("there is no secrets bundle yet; make one with bastide secrets new " + s.config.Path)
+		return nil
+	}
+	bundle, err := s.Unlock()
+	if err != nil {
+		return err
+	}
+	v.Cluster, err = talos.New(talos.Options{Estate: s.Estate, Bundle: bundle, Graph: v.Graph, Dial: s.dialer(v), Note: s.config.Note})
+	if err != nil {
+		return err
+	}
+	warnings, err := v.Cluster.Renderer().Complete(v.Graph, v.Inventory.GatewayIP())
+	for _, w := range warnings {
+		s.config.Notice(w)
+	}
+	if err != nil || !v.Inventory.HasServers() {
+		return err
+	}
+	seen, err := v.Cluster.Observe(ctx, v.Graph, v.Live)
+	if err != nil {
+		return err
+	}
+	v.Live.Merge(seen)
+	return nil
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"context"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/plan"
+	"bastide/internal/run"
+	"bastide/internal/talos"
+)
+
+// Ready checks what up needs before anything is written: the bundle, and the
+// Talos snapshot that new volumes are made from.
+func (s *Session) Ready(ctx context.Context, v *Survey, p plan.Plan) error {
+	if _, err := s.Unlock(); err != nil {
+		return err
+	}
+	for _, a := range p.Actions {
+		if want, ok := a.Step.Spec.(blueprint.Volume); ok && a.Op == plan.Create && want.Snapshot != "" {
+			_, err := s.cloud.ResolveSnapshot(ctx)
+			return err
+		}
+	}
+	return nil
+}
+
+// Up carries out a plan.
+func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(run.Event)) error {
+	for _, a := range p.Actions {
+		if a.Step.Kind == blueprint.KindGateway && a.Op != plan.Keep {
+			v.made = true
+		}
+	}
+	executors := func(k blueprint.Kind) run.Executor {
+		if k.Cluster() {
+			return v.Cluster
+		}
+		return s.cloud
+	}
+	w := run.New(p, v.Live)
+	v.known = w.Known()
+	return w.Run(ctx, executors, report)
+}
+
+// Verify checks on the running nodes what the file promises.
+func (s *Session) Verify(ctx context.Context, v *Survey) ([]talos.Check, error) {
+	return v.Cluster.Verify(ctx)
+}

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Access is how clients reach a running region. It is kept in the region's
+// folder, so that another process can find it.
+type Access struct {
+	URL       string `json:"url"`
+	PID       int    `json:"pid"`
+	AccessKey string `json:"accessKey"`
+	SecretKey string `json:"secretKey"`
+	Project   string `json:"project"`
+	Region    string `json:"region"`
+	Zone      string `json:"zone"`
+}
+
+const accessFile = "region.json"
+
+// AccessKey is the simulated region's access key; it has the form that clients
+// check for.
+const AccessKey = "SCWBASTIDEREHEARSAL0"
+
+func (a Access) write(dir string) error {
+	data, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, accessFile), append(data, '\n'), 0o600)
+}
+
+// ReadAccess finds the region that runs in dir.
+func ReadAccess(dir string) (Access, error) {
+	var a Access
+	data, err := os.ReadFile(filepath.Join(dir, accessFile))
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, fmt.Errorf("%s: %w", filepath.Join(dir, accessFile), err)
+	}
+	return a, nil
+}
+
+// Environ lists the variables that point the Scaleway SDK, scw and the OpenTofu
+// provider at the region.
+func (a Access) Environ() []string {
+	return []string{
+		"SCW_API_URL=" + a.URL,
+		"SCW_ACCESS_KEY=" + a.AccessKey,
+		"SCW_SECRET_KEY=" + a.SecretKey,
+		"SCW_DEFAULT_PROJECT_ID=" + a.Project,
+		"SCW_DEFAULT_ORGANIZATION_ID=" + a.Project,
+		"SCW_DEFAULT_REGION=" + a.Region,
+		"SCW_DEFAULT_ZONE=" + a.Zone,
+		"SCW_DISABLE_CHECK_VERSION=true", // scw asks GitHub for its newest release otherwise
+	}
+}
+
+// Exports writes an environment as lines for a shell to read.
+func Exports(environ []string) string {
+	var b strings.Builder
+	for _, kv := range environ {
+		k, v, _ := strings.Cut(kv, "=")
+		fmt.Fprintf(&b, "export %s='%s'\n", k, strings.ReplaceAll(v, "'", `'\''`))
+	}
+	return b.String()
+}
+
+// Public is what may be printed: everything but the secret key.
+func (a Access) Public() Access {
+	a.SecretKey = "***"
+	return a
+}
+
+// DefaultDir is where sim serve and sim env meet when no folder is named: one
+// per user, in a folder that other users cannot write to where there is one.
+func DefaultDir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "bastide-sim")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("bastide-sim-%d", os.Getuid()))
+}

@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"bastide/internal/sim/api"
+	"bastide/internal/sim/hardware"
+)
+
+// Prepared is what a person has at Scaleway before bastide comes: a project, a
+// block snapshot with a Talos disk in each zone, an SSH key.
+type Prepared struct {
+	Project      string   `json:"project"`
+	Zones        []string `json:"zones"`
+	Snapshot     string   `json:"snapshot"`
+	TalosVersion string   `json:"talosVersion"`
+	Extensions   []string `json:"extensions"`
+	SSHKey       string   `json:"sshKey"`
+}
+
+// talosDiskBytes is the virtual size of a Talos amd64 disk image, 4247 MiB,
+// rounded up to the whole gigabyte that block storage counts in.
+const talosDiskBytes = 5e9
+
+// ParseSeed reads what sim serve --seed is given.
+func ParseSeed(text []byte) (api.Seed, error) {
+	var p Prepared
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return api.Seed{}, err
+	}
+	return p.seed(), nil
+}
+
+func (p Prepared) seed() api.Seed {
+	image := hardware.TalosImage{Version: p.TalosVersion, Schematic: schematic(p.Extensions), Extensions: p.Extensions}
+	s := api.Seed{Projects: []api.SeedProject{{ID: p.Project}}}
+	for _, zone := range p.Zones {
+		s.Snapshots = append(s.Snapshots, api.SeedSnapshot{
+			Project: p.Project, Zone: zone, Name: p.Snapshot, SizeBytes: talosDiskBytes, Image: &image,
+		})
+	}
+	if p.SSHKey != "" {
+		s.SSHKeys = append(s.SSHKeys, api.SeedSSHKey{Project: p.Project, Name: "admin", PublicKey: p.SSHKey})
+	}
+	return s
+}
+
+// schematic is the Image Factory's id of a schematic with only extensions: the
+// SHA-256 of its canonical YAML, four spaces an indent.
+func schematic(extensions []string) string {
+	var b strings.Builder
+	b.WriteString("customization:")
+	if len(extensions) == 0 {
+		b.WriteString(" {}\n")
+	} else {
+		b.WriteString("\n    systemExtensions:\n        officialExtensions:\n")
+		for _, e := range extensions {
+			fmt.Fprintf(&b, "            - %s\n", e)
+		}
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,90 @@
+// Package stories runs the real binary as a user does: one script per command
+// of the README, each with its output as text, so that a change of behaviour is
+// a diff that a person can read. Scripts that raise an estate run the simulated
+// region, its etcd and its kube-apiserver for real.
+//
+//	go test ./stories -run TestStories/plan       one story
+//	go test ./stories -update                     rewrite the expected output
+package stories
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
+
+// program is the binary under test.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	program = os.Getenv("BASTIDE")
+	if program == "" {
+		dir, err := os.MkdirTemp("", "bastide-stories-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "bastide")
+		build := exec.Command("go", "build", "-o", program, "../cmd/bastide")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			panic("the binary under test did not build: " + err.Error())
+		}
+	}
+	return m.Run()
+}
+
+// TestStories runs the scripts. Those under testdata/script need nothing but
+// the binary; those under testdata/estate raise one and need kube-apiserver.
+func TestStories(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})
+}
+
+// setup gives a script the binary, a home of its own and no credential but
+// those that it sets.
+func setup(env *testscript.Env) error {
+	bin := filepath.Join(env.WorkDir, ".bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(program, filepath.Join(bin, "bastide")); err != nil {
+		return err
+	}
+	example, err := filepath.Abs("../examples/private")
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, ".home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	env.Setenv("PATH", bin+string(os.PathListSeparator)+tools()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	env.Setenv("HOME", home)
+	env.Setenv("EXAMPLE", example)
+	env.Setenv("BASTIDE_TOOLS", tools())
+	env.Setenv("NO_COLOR", "1")
+	return nil
+}
+
+// tools is where make put kube-apiserver, kubectl, talosctl and scw.
+func tools() string {
+	if dir := os.Getenv("BASTIDE_TOOLS"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "bastide", "bin")
+}
