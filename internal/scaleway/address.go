@@ -17,16 +17,14 @@ import (
 // listAddresses lists IPv4 addresses that IPAM knows: of one private network, or
 // of the project in the region when none is named.
 func (c *Cloud) listAddresses(ctx context.Context, network *string, tags []string) ([]*ipam.IP, error) {
-	return listing[*ipam.IP]{"addresses in IPAM", func(v *ipam.IP) string { return v.ID }, func(ctx context.Context, n int32) (page[*ipam.IP], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
+	return list(ctx, c, "addresses in IPAM", func(v *ipam.IP) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*ipam.IP, uint64, error) {
 		r, err := c.ipam.ListIPs(&ipam.ListIPsRequest{Region: c.region, ProjectID: &c.project, PrivateNetworkID: network, Tags: tags, IsIPv6: scw.BoolPtr(false),
-			Page: number, PageSize: size, OrderBy: ipam.ListIPsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
+			Page: n, PageSize: size, OrderBy: ipam.ListIPsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*ipam.IP]{}, err
+			return nil, 0, err
 		}
-		return page[*ipam.IP]{r.IPs, total(r.TotalCount, h)}, nil
-	}}.all(ctx, c)
+		return r.IPs, r.TotalCount, nil
+	})
 }
 
 // applyAddress books exactly the wanted address.

@@ -17,29 +17,25 @@ import (
 )
 
 func (c *Cloud) listBalancers(ctx context.Context, tags []string) ([]*lb.LB, error) {
-	return listing[*lb.LB]{"load balancers", func(v *lb.LB) string { return v.ID }, func(ctx context.Context, n int32) (page[*lb.LB], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.balancers.ListLBs(&lb.ZonedAPIListLBsRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+	return list(ctx, c, "load balancers", func(v *lb.LB) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*lb.LB, uint64, error) {
+		r, err := c.balancers.ListLBs(&lb.ZonedAPIListLBsRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: lb.ListLBsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*lb.LB]{}, err
+			return nil, 0, err
 		}
-		return page[*lb.LB]{r.LBs, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.LBs, uint64(r.TotalCount), nil
+	})
 }
 
 func (c *Cloud) listAttachments(ctx context.Context, balancer string) ([]*lb.PrivateNetwork, error) {
-	return listing[*lb.PrivateNetwork]{"networks of load balancer " + balancer, func(v *lb.PrivateNetwork) string { return v.PrivateNetworkID }, func(ctx context.Context, n int32) (page[*lb.PrivateNetwork], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.balancers.ListLBPrivateNetworks(&lb.ZonedAPIListLBPrivateNetworksRequest{Zone: c.zone, LBID: balancer, Page: number, PageSize: size,
+	return list(ctx, c, "networks of load balancer "+balancer, func(v *lb.PrivateNetwork) string { return v.PrivateNetworkID }, func(ctx context.Context, n *int32, size *uint32) ([]*lb.PrivateNetwork, uint64, error) {
+		r, err := c.balancers.ListLBPrivateNetworks(&lb.ZonedAPIListLBPrivateNetworksRequest{Zone: c.zone, LBID: balancer, Page: n, PageSize: size,
 			OrderBy: lb.ListPrivateNetworksRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*lb.PrivateNetwork]{}, err
+			return nil, 0, err
 		}
-		return page[*lb.PrivateNetwork]{r.PrivateNetwork, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.PrivateNetwork, uint64(r.TotalCount), nil
+	})
 }
 
 // applyBalancer makes a load balancer without a public address. That has to be

@@ -13,29 +13,25 @@ import (
 )
 
 func (c *Cloud) listBackends(ctx context.Context, balancer string) ([]*lb.Backend, error) {
-	return listing[*lb.Backend]{"backends of load balancer " + balancer, func(v *lb.Backend) string { return v.ID }, func(ctx context.Context, n int32) (page[*lb.Backend], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.balancers.ListBackends(&lb.ZonedAPIListBackendsRequest{Zone: c.zone, LBID: balancer, Page: number, PageSize: size,
+	return list(ctx, c, "backends of load balancer "+balancer, func(v *lb.Backend) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*lb.Backend, uint64, error) {
+		r, err := c.balancers.ListBackends(&lb.ZonedAPIListBackendsRequest{Zone: c.zone, LBID: balancer, Page: n, PageSize: size,
 			OrderBy: lb.ListBackendsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*lb.Backend]{}, err
+			return nil, 0, err
 		}
-		return page[*lb.Backend]{r.Backends, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.Backends, uint64(r.TotalCount), nil
+	})
 }
 
 func (c *Cloud) listFrontends(ctx context.Context, balancer string) ([]*lb.Frontend, error) {
-	return listing[*lb.Frontend]{"frontends of load balancer " + balancer, func(v *lb.Frontend) string { return v.ID }, func(ctx context.Context, n int32) (page[*lb.Frontend], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.balancers.ListFrontends(&lb.ZonedAPIListFrontendsRequest{Zone: c.zone, LBID: balancer, Page: number, PageSize: size,
+	return list(ctx, c, "frontends of load balancer "+balancer, func(v *lb.Frontend) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*lb.Frontend, uint64, error) {
+		r, err := c.balancers.ListFrontends(&lb.ZonedAPIListFrontendsRequest{Zone: c.zone, LBID: balancer, Page: n, PageSize: size,
 			OrderBy: lb.ListFrontendsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*lb.Frontend]{}, err
+			return nil, 0, err
 		}
-		return page[*lb.Frontend]{r.Frontends, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.Frontends, uint64(r.TotalCount), nil
+	})
 }
 
 // onBalancer makes a change on a load balancer when it is ready, and waits until

@@ -16,43 +16,37 @@ import (
 )
 
 func (c *Cloud) listGatewayIPs(ctx context.Context, tags []string) ([]*vpcgw.IP, error) {
-	return listing[*vpcgw.IP]{"gateway addresses", func(v *vpcgw.IP) string { return v.ID }, func(ctx context.Context, n int32) (page[*vpcgw.IP], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.gateways.ListIPs(&vpcgw.ListIPsRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+	return list(ctx, c, "gateway addresses", func(v *vpcgw.IP) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*vpcgw.IP, uint64, error) {
+		r, err := c.gateways.ListIPs(&vpcgw.ListIPsRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: vpcgw.ListIPsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*vpcgw.IP]{}, err
+			return nil, 0, err
 		}
-		return page[*vpcgw.IP]{r.IPs, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.IPs, uint64(r.TotalCount), nil
+	})
 }
 
 func (c *Cloud) listGateways(ctx context.Context, tags []string) ([]*vpcgw.Gateway, error) {
-	return listing[*vpcgw.Gateway]{"public gateways", func(v *vpcgw.Gateway) string { return v.ID }, func(ctx context.Context, n int32) (page[*vpcgw.Gateway], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.gateways.ListGateways(&vpcgw.ListGatewaysRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+	return list(ctx, c, "public gateways", func(v *vpcgw.Gateway) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*vpcgw.Gateway, uint64, error) {
+		r, err := c.gateways.ListGateways(&vpcgw.ListGatewaysRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: vpcgw.ListGatewaysRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*vpcgw.Gateway]{}, err
+			return nil, 0, err
 		}
-		return page[*vpcgw.Gateway]{r.Gateways, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.Gateways, uint64(r.TotalCount), nil
+	})
 }
 
 // listGatewayNetworks lists what the gateways are attached to.
 func (c *Cloud) listGatewayNetworks(ctx context.Context, gateways []string) ([]*vpcgw.GatewayNetwork, error) {
-	return listing[*vpcgw.GatewayNetwork]{"networks of the gateway", func(v *vpcgw.GatewayNetwork) string { return v.ID }, func(ctx context.Context, n int32) (page[*vpcgw.GatewayNetwork], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.gateways.ListGatewayNetworks(&vpcgw.ListGatewayNetworksRequest{Zone: c.zone, GatewayIDs: gateways, Page: number, PageSize: size,
+	return list(ctx, c, "networks of the gateway", func(v *vpcgw.GatewayNetwork) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*vpcgw.GatewayNetwork, uint64, error) {
+		r, err := c.gateways.ListGatewayNetworks(&vpcgw.ListGatewayNetworksRequest{Zone: c.zone, GatewayIDs: gateways, Page: n, PageSize: size,
 			OrderBy: vpcgw.ListGatewayNetworksRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*vpcgw.GatewayNetwork]{}, err
+			return nil, 0, err
 		}
-		return page[*vpcgw.GatewayNetwork]{r.GatewayNetworks, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.GatewayNetworks, uint64(r.TotalCount), nil
+	})
 }
 
 // applyGatewayIP reserves the gateway's own address. It belongs to gateways

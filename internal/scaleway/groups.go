@@ -14,39 +14,33 @@ import (
 )
 
 func (c *Cloud) listSecurityGroups(ctx context.Context, tags []string) ([]*instance.SecurityGroup, error) {
-	return listing[*instance.SecurityGroup]{"security groups", func(v *instance.SecurityGroup) string { return v.ID }, func(ctx context.Context, n int32) (page[*instance.SecurityGroup], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.instances.ListSecurityGroups(&instance.ListSecurityGroupsRequest{Zone: c.zone, Project: &c.project, Tags: tags, Page: number, PerPage: size}, scw.WithContext(ctx))
+	return list(ctx, c, "security groups", func(v *instance.SecurityGroup) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*instance.SecurityGroup, uint64, error) {
+		r, err := c.instances.ListSecurityGroups(&instance.ListSecurityGroupsRequest{Zone: c.zone, Project: &c.project, Tags: tags, Page: n, PerPage: size}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*instance.SecurityGroup]{}, err
+			return nil, 0, err
 		}
-		return page[*instance.SecurityGroup]{r.SecurityGroups, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.SecurityGroups, uint64(r.TotalCount), nil
+	})
 }
 
 func (c *Cloud) listRules(ctx context.Context, group string) ([]*instance.SecurityGroupRule, error) {
-	return listing[*instance.SecurityGroupRule]{"rules of security group " + group, func(v *instance.SecurityGroupRule) string { return v.ID }, func(ctx context.Context, n int32) (page[*instance.SecurityGroupRule], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.instances.ListSecurityGroupRules(&instance.ListSecurityGroupRulesRequest{Zone: c.zone, SecurityGroupID: group, Page: number, PerPage: size}, scw.WithContext(ctx))
+	return list(ctx, c, "rules of security group "+group, func(v *instance.SecurityGroupRule) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*instance.SecurityGroupRule, uint64, error) {
+		r, err := c.instances.ListSecurityGroupRules(&instance.ListSecurityGroupRulesRequest{Zone: c.zone, SecurityGroupID: group, Page: n, PerPage: size}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*instance.SecurityGroupRule]{}, err
+			return nil, 0, err
 		}
-		return page[*instance.SecurityGroupRule]{r.Rules, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.Rules, uint64(r.TotalCount), nil
+	})
 }
 
 func (c *Cloud) listPlacementGroups(ctx context.Context, tags []string) ([]*instance.PlacementGroup, error) {
-	return listing[*instance.PlacementGroup]{"placement groups", func(v *instance.PlacementGroup) string { return v.ID }, func(ctx context.Context, n int32) (page[*instance.PlacementGroup], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.instances.ListPlacementGroups(&instance.ListPlacementGroupsRequest{Zone: c.zone, Project: &c.project, Tags: tags, Page: number, PerPage: size}, scw.WithContext(ctx))
+	return list(ctx, c, "placement groups", func(v *instance.PlacementGroup) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*instance.PlacementGroup, uint64, error) {
+		r, err := c.instances.ListPlacementGroups(&instance.ListPlacementGroupsRequest{Zone: c.zone, Project: &c.project, Tags: tags, Page: n, PerPage: size}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*instance.PlacementGroup]{}, err
+			return nil, 0, err
 		}
-		return page[*instance.PlacementGroup]{r.PlacementGroups, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.PlacementGroups, uint64(r.TotalCount), nil
+	})
 }
 
 // applySecurityGroup makes the nodes' own group. The one that a zone gives to

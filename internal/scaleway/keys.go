@@ -18,16 +18,14 @@ import (
 )
 
 func (c *Cloud) listKeys(ctx context.Context) ([]*iam.SSHKey, error) {
-	return listing[*iam.SSHKey]{"SSH keys of the project", func(v *iam.SSHKey) string { return v.ID }, func(ctx context.Context, n int32) (page[*iam.SSHKey], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.iam.ListSSHKeys(&iam.ListSSHKeysRequest{ProjectID: &c.project, Page: number, PageSize: size,
+	return list(ctx, c, "SSH keys of the project", func(v *iam.SSHKey) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*iam.SSHKey, uint64, error) {
+		r, err := c.iam.ListSSHKeys(&iam.ListSSHKeysRequest{ProjectID: &c.project, Page: n, PageSize: size,
 			OrderBy: iam.ListSSHKeysRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*iam.SSHKey]{}, err
+			return nil, 0, err
 		}
-		return page[*iam.SSHKey]{r.SSHKeys, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.SSHKeys, uint64(r.TotalCount), nil
+	})
 }
 
 // applyKey registers a public key with the project, unless it is there already

@@ -14,31 +14,27 @@ import (
 
 // listVPCs lists VPCs of the project that have one of the tags.
 func (c *Cloud) listVPCs(ctx context.Context, tags []string) ([]*vpc.VPC, error) {
-	return listing[*vpc.VPC]{"VPCs", func(v *vpc.VPC) string { return v.ID }, func(ctx context.Context, n int32) (page[*vpc.VPC], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.vpc.ListVPCs(&vpc.ListVPCsRequest{Region: c.region, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+	return list(ctx, c, "VPCs", func(v *vpc.VPC) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*vpc.VPC, uint64, error) {
+		r, err := c.vpc.ListVPCs(&vpc.ListVPCsRequest{Region: c.region, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: vpc.ListVPCsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*vpc.VPC]{}, err
+			return nil, 0, err
 		}
-		return page[*vpc.VPC]{r.Vpcs, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.Vpcs, uint64(r.TotalCount), nil
+	})
 }
 
 // listNetworks lists the project's private networks; with tags, those that have
 // one of them.
 func (c *Cloud) listNetworks(ctx context.Context, tags []string) ([]*vpc.PrivateNetwork, error) {
-	return listing[*vpc.PrivateNetwork]{"private networks", func(v *vpc.PrivateNetwork) string { return v.ID }, func(ctx context.Context, n int32) (page[*vpc.PrivateNetwork], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.vpc.ListPrivateNetworks(&vpc.ListPrivateNetworksRequest{Region: c.region, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+	return list(ctx, c, "private networks", func(v *vpc.PrivateNetwork) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*vpc.PrivateNetwork, uint64, error) {
+		r, err := c.vpc.ListPrivateNetworks(&vpc.ListPrivateNetworksRequest{Region: c.region, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: vpc.ListPrivateNetworksRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*vpc.PrivateNetwork]{}, err
+			return nil, 0, err
 		}
-		return page[*vpc.PrivateNetwork]{r.PrivateNetworks, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.PrivateNetworks, uint64(r.TotalCount), nil
+	})
 }
 
 func (c *Cloud) applyVPC(ctx context.Context, j job, want blueprint.VPC) (plan.Observed, error) {

@@ -27,8 +27,19 @@ type page[T any] struct {
 	total int
 }
 
-// listing describes one listing call. The SDK's own WithAllPages is not used:
-// it trusts fields that some products do not send, and stops at the first page.
+// list reads a listing to its end, page by page. The SDK's own WithAllPages is
+// not used: it trusts a total that some products do not send, and stops after
+// the first page. read makes the call and returns the items and the total that
+// the body tells.
+func list[T any](ctx context.Context, c *Cloud, what string, id func(T) string, read func(ctx context.Context, n *int32, size *uint32) ([]T, uint64, error)) ([]T, error) {
+	return listing[T]{what, id, func(ctx context.Context, n int32) (page[T], error) {
+		ctx, h := seeHeader(ctx)
+		items, inBody, err := read(ctx, &n, scw.Uint32Ptr(pageSize))
+		return page[T]{items, total(inBody, h)}, err
+	}}.all(ctx, c)
+}
+
+// listing is one listing call in terms of pages.
 type listing[T any] struct {
 	what string // for messages: "servers in fr-par-1"
 	id   func(T) string
@@ -162,5 +173,3 @@ func together(ctx context.Context, n int, f func(context.Context, int) error) er
 	}
 	return first
 }
-
-func pageOf(n int32) (*int32, *uint32) { return scw.Int32Ptr(n), scw.Uint32Ptr(pageSize) }

@@ -17,16 +17,14 @@ import (
 
 // listServers lists servers that have all of the tags.
 func (c *Cloud) listServers(ctx context.Context, tags []string) ([]*instance.Server, error) {
-	return listing[*instance.Server]{"servers", func(v *instance.Server) string { return v.ID }, func(ctx context.Context, n int32) (page[*instance.Server], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.instances.ListServers(&instance.ListServersRequest{Zone: c.zone, Project: &c.project, Tags: tags, Page: number, PerPage: size,
+	return list(ctx, c, "servers", func(v *instance.Server) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*instance.Server, uint64, error) {
+		r, err := c.instances.ListServers(&instance.ListServersRequest{Zone: c.zone, Project: &c.project, Tags: tags, Page: n, PerPage: size,
 			Order: instance.ListServersRequestOrderCreationDateAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*instance.Server]{}, err
+			return nil, 0, err
 		}
-		return page[*instance.Server]{r.Servers, total(uint64(r.TotalCount), h)}, nil
-	}}.all(ctx, c)
+		return r.Servers, uint64(r.TotalCount), nil
+	})
 }
 
 // applyServer makes the Instance, stopped, without an image and without any

@@ -57,20 +57,17 @@ func (c *Cloud) stock(ctx context.Context) (map[string]instance.ServerTypesAvail
 		name  string
 		stock instance.ServerTypesAvailability
 	}
-	all, err := listing[named]{"Instance types", func(v named) string { return v.name }, func(ctx context.Context, n int32) (page[named], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.instances.GetServerTypesAvailability(&instance.GetServerTypesAvailabilityRequest{Zone: c.zone, Page: number, PerPage: size}, scw.WithContext(ctx))
+	all, err := list(ctx, c, "Instance types", func(v named) string { return v.name }, func(ctx context.Context, n *int32, size *uint32) ([]named, uint64, error) {
+		r, err := c.instances.GetServerTypesAvailability(&instance.GetServerTypesAvailabilityRequest{Zone: c.zone, Page: n, PerPage: size}, scw.WithContext(ctx))
 		if err != nil {
-			return page[named]{}, err
+			return nil, 0, err
 		}
-		var p page[named]
+		var names []named
 		for name, s := range r.Servers {
-			p.items = append(p.items, named{name, s.Availability})
+			names = append(names, named{name, s.Availability})
 		}
-		p.total = total(uint64(r.TotalCount), h)
-		return p, nil
-	}}.all(ctx, c)
+		return names, uint64(r.TotalCount), nil
+	})
 	out := map[string]instance.ServerTypesAvailability{}
 	for _, v := range all {
 		out[v.name] = v.stock

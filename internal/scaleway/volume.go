@@ -15,30 +15,26 @@ import (
 )
 
 func (c *Cloud) listVolumes(ctx context.Context, tags []string) ([]*block.Volume, error) {
-	return listing[*block.Volume]{"volumes", func(v *block.Volume) string { return v.ID }, func(ctx context.Context, n int32) (page[*block.Volume], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.blocks.ListVolumes(&block.ListVolumesRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: number, PageSize: size,
+	return list(ctx, c, "volumes", func(v *block.Volume) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*block.Volume, uint64, error) {
+		r, err := c.blocks.ListVolumes(&block.ListVolumesRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: block.ListVolumesRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*block.Volume]{}, err
+			return nil, 0, err
 		}
-		return page[*block.Volume]{r.Volumes, total(r.TotalCount, h)}, nil
-	}}.all(ctx, c)
+		return r.Volumes, r.TotalCount, nil
+	})
 }
 
 // listSnapshots lists the project's snapshots whose name contains a text.
 func (c *Cloud) listSnapshots(ctx context.Context, name string) ([]*block.Snapshot, error) {
-	return listing[*block.Snapshot]{"snapshots", func(v *block.Snapshot) string { return v.ID }, func(ctx context.Context, n int32) (page[*block.Snapshot], error) {
-		ctx, h := seeHeader(ctx)
-		number, size := pageOf(n)
-		r, err := c.blocks.ListSnapshots(&block.ListSnapshotsRequest{Zone: c.zone, ProjectID: &c.project, Name: &name, Page: number, PageSize: size,
+	return list(ctx, c, "snapshots", func(v *block.Snapshot) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*block.Snapshot, uint64, error) {
+		r, err := c.blocks.ListSnapshots(&block.ListSnapshotsRequest{Zone: c.zone, ProjectID: &c.project, Name: &name, Page: n, PageSize: size,
 			OrderBy: block.ListSnapshotsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
-			return page[*block.Snapshot]{}, err
+			return nil, 0, err
 		}
-		return page[*block.Snapshot]{r.Snapshots, total(r.TotalCount, h)}, nil
-	}}.all(ctx, c)
+		return r.Snapshots, r.TotalCount, nil
+	})
 }
 
 var uuid = regexp.MustCompile(`(?i)^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$`)
