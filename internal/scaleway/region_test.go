@@ -1,0 +1,210 @@
+package scaleway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/estate"
+	"bastide/internal/plan"
+	"bastide/internal/run"
+	"bastide/internal/scaleway"
+	"bastide/internal/sim/api"
+	"bastide/internal/sim/clock"
+)
+
+const (
+	project = "11111111-1111-4111-8111-111111111111"
+	zone    = "fr-par-1"
+	sshKey  = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIm0ZVYxQyGBqs8iPtY5XJzVqVYhzvHqMBNYnMDXQTvL"
+	// speed makes the region's longest delay, half a minute, take 30 ms.
+	speed = 1000
+)
+
+// privateEstate is the mission's private estate: three control plane nodes with
+// a second disk, and workers.
+func privateEstate(workers int) *estate.Estate {
+	disk := estate.Disk{Size: 20e9, IOPS: 5000}
+	return &estate.Estate{
+		APIVersion: estate.APIVersion, Kind: estate.Kind, Name: "staging",
+		Scaleway: estate.Scaleway{Project: project, Region: "fr-par", Zones: []string{zone}},
+		Talos:    estate.Talos{Version: "v1.13.5", Snapshot: "talos-v1.13.5"},
+		Network: estate.Network{Mode: "private", CIDR: prefix("172.16.0.0/22"), Pods: prefix("10.244.0.0/16"), Services: prefix("10.96.0.0/12"),
+			Gateway: estate.Gateway{Type: "VPC-GW-S"}},
+		Admin:        estate.Admin{CIDRs: []estate.Prefix{prefix("198.51.100.7/32"), prefix("203.0.113.0/24")}, Door: "bastion"},
+		API:          estate.API{LoadBalancer: "LB-S"},
+		ControlPlane: estate.ControlPlane{Count: 3, Type: "PLAY2-NANO", Disk: disk, Ephemeral: &estate.Disk{Size: 30e9, IOPS: 15000}},
+		Pools:        []estate.Pool{{Name: "system", Count: workers, Type: "PLAY2-MICRO", Disk: disk}},
+	}
+}
+
+func prefix(s string) estate.Prefix { return estate.Prefix{Prefix: netip.MustParsePrefix(s)} }
+
+// world is a fresh region with a prepared snapshot.
+type world struct {
+	*testing.T
+	region *api.Region
+	url    string
+	estate *estate.Estate
+}
+
+func newWorld(t *testing.T, e *estate.Estate) *world {
+	t.Helper()
+	region := api.New(api.Options{Clock: clock.New(speed)})
+	t.Cleanup(region.Close)
+	if err := region.Seed(api.Seed{Projects: []api.SeedProject{{ID: project}},
+		Snapshots: []api.SeedSnapshot{{Project: project, Name: e.Talos.Snapshot, Zone: zone, SizeBytes: 10e9}}}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(region)
+	t.Cleanup(server.Close)
+	return &world{t, region, server.URL, e}
+}
+
+// cloud is a fresh client, as each run of the program has.
+func (w *world) cloud(decorators ...scaleway.Decorator) *scaleway.Cloud {
+	w.Helper()
+	vars := map[string]string{"SCW_ACCESS_KEY": "SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY": "22222222-2222-4222-8222-222222222222", "SCW_API_URL": w.url}
+	c, warnings, err := scaleway.New(w.Context(), scaleway.Options{Estate: w.estate, UserAgent: "bastide/test", Decorators: decorators,
+		LookupEnv: func(n string) (string, bool) { v, ok := vars[n]; return v, ok },
+		Retry:     scaleway.Retry{Attempt: 5 * time.Second, Base: 2 * time.Millisecond, Cap: 20 * time.Millisecond, Budget: 10 * time.Second},
+		Pace:      scaleway.Pace{First: 2 * time.Millisecond, Max: 50 * time.Millisecond, Settle: 100 * time.Millisecond},
+	})
+	if err != nil || len(warnings) > 0 {
+		w.Fatal(err, warnings)
+	}
+	return c
+}
+
+// plan reads the region and compares, for the cloud's part of the graph.
+func (w *world) plan(ctx context.Context, c *scaleway.Cloud) (*scaleway.Inventory, plan.Plan, plan.Live, error) {
+	w.Helper()
+	inv, err := c.Inventory(ctx)
+	if err != nil {
+		return nil, plan.Plan{}, plan.Live{}, err
+	}
+	g, err := blueprint.Build(w.estate, inv.Booked(), []string{sshKey})
+	if err != nil {
+		w.Fatal(err)
+	}
+	live := inv.Live(g)
+	p := plan.Make(g, live)
+	var cloudy []plan.Action
+	for _, a := range p.Actions {
+		if !a.Step.Kind.Cluster() {
+			cloudy = append(cloudy, a)
+		}
+	}
+	p.Actions = cloudy
+	return inv, p, live, nil
+}
+
+// up is one run: read, compare, carry out.
+func (w *world) up(ctx context.Context, c *scaleway.Cloud) error {
+	w.Helper()
+	_, p, live, err := w.plan(ctx, c)
+	if err != nil {
+		return err
+	}
+	return run.New(p, live).Run(ctx, func(blueprint.Kind) run.Executor { return c }, func(run.Event) {})
+}
+
+func (w *world) mustUp() {
+	w.Helper()
+	if err := w.up(w.Context(), w.cloud()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// destroy takes everything down, each removal as soon as it may go.
+func (w *world) destroy(ctx context.Context, c *scaleway.Cloud) error {
+	w.Helper()
+	inv, err := c.Inventory(ctx)
+	if err != nil {
+		return err
+	}
+	removals, err := c.Teardown(inv)
+	if err != nil {
+		return err
+	}
+	done := map[string]chan struct{}{}
+	for _, r := range removals {
+		done[r.ID] = make(chan struct{})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(removals))
+	var all sync.WaitGroup
+	for _, r := range removals {
+		all.Go(func() {
+			for _, id := range r.After {
+				select {
+				case <-done[id]:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err := c.Delete(ctx, r); err != nil {
+				errs <- err
+				cancel()
+				return
+			}
+			close(done[r.ID])
+		})
+	}
+	all.Wait()
+	close(errs)
+	return <-errs
+}
+
+// wantConverged checks that a plan is empty and that nothing is there twice.
+func (w *world) wantConverged() *scaleway.Inventory {
+	w.Helper()
+	inv, p, _, err := w.plan(w.Context(), w.cloud())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, a := range p.Actions {
+		if a.Op != plan.Keep {
+			w.Errorf("%s: %s: %s %+v", a.Step.ID, a.Op, a.Reason, a.Changes)
+		}
+	}
+	for _, s := range p.Strays {
+		w.Errorf("stray %s %s: %s", s.Kind, s.Name, s.Why)
+	}
+	for _, f := range inv.Foreign {
+		w.Errorf("foreign %s: %s", f.What, f.Why)
+	}
+	return inv
+}
+
+// wantNothingLeft asks the region itself.
+func (w *world) wantNothingLeft() {
+	w.Helper()
+	state, _ := json.Marshal(w.region.State()["owned"])
+	if strings.Contains(string(state), "bastide:") {
+		w.Errorf("left over: %s", state)
+	}
+	inv, err := w.cloud().Inventory(w.Context())
+	if err != nil || !inv.Empty() {
+		w.Errorf("inventory after destroy: %+v, %v", inv, err)
+	}
+}
+
+// writes counts calls that change something, from a place in the log on.
+func (w *world) writes(since int) (n int, which []string) {
+	for _, r := range w.region.Requests(since) {
+		if r.Mutating {
+			n++
+			which = append(which, fmt.Sprintf("%s %s %d", r.Method, r.Path, r.Status))
+		}
+	}
+	return n, which
+}
