@@ -30,8 +30,7 @@ type raw struct {
 
 // route serves "METHOD /path/{name}" with a status for success.
 func (r *Region) route(pattern string, status int, h handler) {
-	r.mux.HandleFunc(pattern, func(http.ResponseWriter, *http.Request) {}) // claims the pattern; serve calls h
-	handlers(r)[pattern] = served{status, h}
+	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { r.serve(w, req, status, h) })
 }
 
 func (c *call) path(name string) string  { return c.req.PathValue(name) }
@@ -174,4 +173,6 @@ func (c *call) matches(m *record) bool {
 }
 
 // later is a shorthand for changes that follow on a call.
-func (c *call) later(d time.Duration, change func(*world), keys ...string) { c.after(d, change, keys...) }
+func (c *call) later(d time.Duration, change func(*world), keys ...string) {
+	c.after(d, change, keys...)
+}

@@ -90,9 +90,9 @@ func (e *effects) deleteVolume(id string)     { e.do(id, func() { e.machines.Del
 func (e *effects) balance(b hardware.Balancer) {
 	e.do(b.ID, func() { e.balancers.Apply(b) })
 }
-func (e *effects) unbalance(id string)       { e.do(id, func() { e.balancers.Remove(id) }) }
-func (e *effects) open(g hardware.Gateway)   { e.do(g.ID, func() { e.gateways.Apply(g) }) }
-func (e *effects) closeGateway(id string)    { e.do(id, func() { e.gateways.Remove(id) }) }
+func (e *effects) unbalance(id string)     { e.do(id, func() { e.balancers.Remove(id) }) }
+func (e *effects) open(g hardware.Gateway) { e.do(g.ID, func() { e.gateways.Apply(g) }) }
+func (e *effects) closeGateway(id string)  { e.do(id, func() { e.gateways.Remove(id) }) }
 
 // A region without hardware answers all the same: its servers just do nothing.
 type (
@@ -101,11 +101,11 @@ type (
 	noGateways  struct{}
 )
 
-func (noMachines) PowerOn(hardware.Machine)   {}
-func (noMachines) PowerOff(string)            {}
-func (noMachines) Reboot(hardware.Machine)    {}
-func (noMachines) DeleteVolume(string)        {}
-func (noBalancers) Apply(hardware.Balancer)   {}
-func (noBalancers) Remove(string)             {}
-func (noGateways) Apply(hardware.Gateway)     {}
-func (noGateways) Remove(string)              {}
+func (noMachines) PowerOn(hardware.Machine) {}
+func (noMachines) PowerOff(string)          {}
+func (noMachines) Reboot(hardware.Machine)  {}
+func (noMachines) DeleteVolume(string)      {}
+func (noBalancers) Apply(hardware.Balancer) {}
+func (noBalancers) Remove(string)           {}
+func (noGateways) Apply(hardware.Gateway)   {}
+func (noGateways) Remove(string)            {}

@@ -11,6 +11,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -42,6 +43,12 @@ type Options struct {
 	// Objects looks at an object in object storage for a snapshot import; nil
 	// means that every object is an empty disk of 1 GiB.
 	Objects ObjectReader
+	// Quotas limits how many servers of a type an organization may have.
+	Quotas map[string]int
+	// RefuseNICDelete makes instance v2alpha1 refuse to delete a NIC that is
+	// attached to a server, as it was reported to do since September 2026; all
+	// recordings are older and show it accepted.
+	RefuseNICDelete bool
 	// Lag is how long IPAM takes to show what another product did, in the
 	// region's time; zero means one second.
 	Lag time.Duration
@@ -69,6 +76,10 @@ type Region struct {
 	log     *requestLog
 	faults  *fault.Engine
 
+	// background ends with Close; what outlives a call runs under it.
+	background context.Context
+	end        context.CancelFunc
+
 	mu    sync.Mutex
 	world *world
 	past  []moment // copies of the world, kept only while a fault asks for stale reads
@@ -84,7 +95,9 @@ func New(opts Options) *Region {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Region{opts: opts, mux: http.NewServeMux(), effects: newEffects(opts), log: newRequestLog(), faults: fault.NewEngine(opts.Clock)}
+	r.background, r.end = context.WithCancel(context.Background())
 	r.world = newWorld(opts)
+	r.world.region = r
 	r.routes()
 	return r
 }
@@ -112,9 +125,12 @@ func (r *Region) Reset() {
 	old := r.world
 	old.stopTimers()
 	r.world = newWorld(r.opts)
+	r.world.region = r
 	r.past = nil
 	for _, s := range r.seeds {
-		r.world.seed(s)
+		if err := r.world.seed(s); err != nil {
+			r.opts.Log.Error("simulated region: seed", "error", err) // it was good the first time
+		}
 	}
 	old.tearDown(r.effects)
 	r.mu.Unlock()
@@ -125,6 +141,7 @@ func (r *Region) Reset() {
 
 // Close ends everything that runs. The region may not be used afterwards.
 func (r *Region) Close() {
+	r.end()
 	r.mu.Lock()
 	r.world.stopTimers()
 	r.world.tearDown(r.effects)

@@ -1,0 +1,431 @@
+package api
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// ipamIP is an address of a private network, booked by a person or taken by a
+// product, or a public one, which IPAM shows under its zone.
+type ipamIP struct {
+	record
+	Region         string
+	Zone           string // of a public address
+	Address        netip.Prefix
+	PrivateNetwork string
+	Subnet         string
+	Resource       *ipamResource
+	// VisibleAt is when IPAM shows the resource; until then a booked address
+	// looks free and an automatic one is not listed.
+	VisibleAt time.Time
+	// Auto addresses were taken by a product and go with what uses them.
+	Auto     bool
+	Reverses []ipamReverse
+}
+
+type ipamResource struct {
+	Type string
+	ID   string
+	MAC  string
+	Name string
+}
+
+type ipamReverse struct {
+	Hostname string  `json:"hostname"`
+	Address  *string `json:"address"`
+}
+
+func (r *Region) ipamRoutes() {
+	const base = "/ipam/v1/regions/{region}"
+	r.route("GET "+base+"/ips", http.StatusOK, listIPs)
+	r.route("POST "+base+"/ips", http.StatusOK, bookIP)
+	r.route("GET "+base+"/ips/{id}", http.StatusOK, getIP)
+	r.route("PATCH "+base+"/ips/{id}", http.StatusOK, updateIP)
+	r.route("DELETE "+base+"/ips/{id}", http.StatusNoContent, releaseIP)
+	r.route("POST "+base+"/ip-sets/release", http.StatusNoContent, releaseIPs)
+	r.route("POST "+base+"/ips/{id}/attach", http.StatusOK, attachIP)
+	r.route("POST "+base+"/ips/{id}/detach", http.StatusOK, detachIP)
+	r.route("POST "+base+"/ips/{id}/move", http.StatusOK, moveIP)
+}
+
+// seen is the resource as far as IPAM shows it by now.
+func (i *ipamIP) seen() *ipamResource {
+	if now().Before(i.VisibleAt) {
+		return nil
+	}
+	return i.Resource
+}
+
+func (w *world) viewIP(i *ipamIP) doc {
+	source := doc{"subnet_id": i.Subnet}
+	if i.Zone != "" {
+		source = doc{"zonal": i.Zone}
+	}
+	d := doc{"id": i.ID, "address": i.Address.String(), "project_id": i.Project, "is_ipv6": i.Address.Addr().Is6(),
+		"created_at": stamp(i.Created), "updated_at": stamp(i.Updated), "source": source, "resource": nil,
+		"tags": i.Tags, "reverses": list(i.Reverses), "region": i.Region, "zone": orNull(i.Zone)}
+	if r := i.seen(); r != nil {
+		d["resource"] = doc{"type": r.Type, "id": r.ID, "name": orNull(r.Name), "mac_address": orNull(strings.ToUpper(r.MAC))}
+	}
+	return d
+}
+
+func listIPs(c *call) (any, error) {
+	ids, wantPN := c.values("ip_ids"), c.query("private_network_id")
+	vpcs, subnets := c.values("vpc_id", "source_vpc_id"), c.values("subnet_id")
+	types := c.values("resource_types", "resource_type")
+	if len(types) == 1 && types[0] == "unknown_type" {
+		types = nil
+	}
+	attached, byAttached := c.flag("attached")
+	ipv6, byFamily := c.flag("is_ipv6")
+	items := c.IPs.where(func(i *ipamIP) bool {
+		r := i.seen()
+		if r == nil {
+			if i.Auto && i.Resource != nil {
+				return false
+			}
+			r = &ipamResource{}
+		}
+		return i.Region == c.regionName() && c.matches(&i.record) && oneOf(i.ID, ids) &&
+			(wantPN == "" || i.PrivateNetwork == wantPN) && oneOf(i.Subnet, subnets) && oneOf(c.vpcOf(i), vpcs) &&
+			oneOf(r.Type, types) && oneOf(r.ID, c.values("resource_id", "resource_ids")) &&
+			strings.Contains(r.Name, c.query("resource_name")) && oneOf(i.Zone, c.values("zonal")) &&
+			(c.query("mac_address") == "" || strings.EqualFold(r.MAC, c.query("mac_address"))) &&
+			(!byAttached || attached == (r.Type != "")) && (!byFamily || ipv6 == i.Address.Addr().Is6())
+	})
+	return paged(c, "ips", items, c.viewIP)
+}
+
+func (w *world) vpcOf(i *ipamIP) string {
+	if p, ok := w.PrivateNetworks.get(i.PrivateNetwork); ok {
+		return p.VPC
+	}
+	return ""
+}
+
+// ipamSource says where an address is to come from.
+type ipamSource struct {
+	Zonal          string `json:"zonal"`
+	PrivateNetwork string `json:"private_network_id"`
+	Subnet         string `json:"subnet_id"`
+	VPC            string `json:"vpc_id"`
+	Regional       bool   `json:"regional"`
+}
+
+type customResource struct {
+	MAC  string `json:"mac_address"`
+	Name string `json:"name"`
+}
+
+func bookIP(c *call) (any, error) {
+	var in struct {
+		Project  string          `json:"project_id"`
+		Source   ipamSource      `json:"source"`
+		IsIPv6   bool            `json:"is_ipv6"`
+		Address  string          `json:"address"`
+		Tags     []string        `json:"tags"`
+		Resource *customResource `json:"resource"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	owner, err := c.owner(in.Project, "", projectNotFound)
+	if err != nil {
+		return nil, err
+	}
+	p, s, err := c.sourceSubnet(in.Source, in.IsIPv6)
+	if err != nil {
+		return nil, err
+	}
+	if p.Project != owner {
+		return nil, notFound("private_network", p.ID)
+	}
+	i, err := c.takeIP(p, s, in.Address)
+	if err != nil {
+		return nil, err
+	}
+	i.Tags = list(in.Tags)
+	if in.Resource != nil {
+		i.Resource = &ipamResource{Type: "custom", ID: newID(), MAC: in.Resource.MAC, Name: in.Resource.Name}
+	}
+	return c.viewIP(i), nil
+}
+
+// sourceSubnet finds the network and subnet that an address is booked from.
+func (c *call) sourceSubnet(src ipamSource, ipv6 bool) (*privateNetwork, subnet, error) {
+	for _, p := range c.PrivateNetworks.all() {
+		if p.Region != c.regionName() || (src.PrivateNetwork != "" && src.PrivateNetwork != p.ID) {
+			continue
+		}
+		for _, s := range p.Subnets {
+			if (src.Subnet != "" && s.ID == src.Subnet) || (src.Subnet == "" && src.PrivateNetwork != "" && s.Prefix.Addr().Is6() == ipv6) {
+				return p, s, nil
+			}
+		}
+	}
+	switch {
+	case src.PrivateNetwork != "":
+		return nil, subnet{}, notFound("private_network", src.PrivateNetwork)
+	case src.Subnet != "":
+		return nil, subnet{}, notFound("subnet", src.Subnet)
+	}
+	return nil, subnet{}, invalid("source", "constraint", "booking is only possible from a private network or a subnet")
+}
+
+// takeIP takes an address of a subnet: the one asked for, or the first free one
+// from the third on, since the first is the network and the second reserved.
+// IPv6 addresses are drawn at random.
+func (w *world) takeIP(p *privateNetwork, s subnet, asked string) (*ipamIP, error) {
+	taken := map[netip.Addr]bool{}
+	for _, i := range w.IPs.all() {
+		if i.Subnet == s.ID {
+			taken[i.Address.Addr()] = true
+		}
+	}
+	var a netip.Addr
+	switch {
+	case asked != "":
+		var err error
+		if a, err = netip.ParseAddr(strings.SplitN(asked, "/", 2)[0]); err != nil {
+			return nil, invalid("address", "format", asked+" is not an IP address")
+		}
+		if !s.Prefix.Contains(a) || reserved(s.Prefix, a) {
+			return nil, invalid("address", "constraint", asked+" cannot be booked in "+s.Prefix.String())
+		}
+		if taken[a] {
+			return nil, &refusal{http.StatusConflict, doc{"type": "conflict", "message": "address " + a.String() + " is already in use"}}
+		}
+	case s.Prefix.Addr().Is6():
+		a = randomIn(s.Prefix)
+	default:
+		for a = s.Prefix.Addr().Next().Next(); taken[a]; a = a.Next() {
+		}
+		if !s.Prefix.Contains(a) || reserved(s.Prefix, a) {
+			return nil, &refusal{http.StatusForbidden, doc{"type": "quotas_exceeded", "message": "quota(s) exceeded",
+				"details": []doc{{"resource": "ip", "quota": len(taken), "current": len(taken)}}}}
+		}
+	}
+	i := &ipamIP{record: newRecord(p.Project, "", nil), Region: p.Region, Address: netip.PrefixFrom(a, s.Prefix.Bits()),
+		PrivateNetwork: p.ID, Subnet: s.ID}
+	return add(w, w.IPs, i), nil
+}
+
+// reserved addresses of an IPv4 subnet are the first two and the last.
+func reserved(p netip.Prefix, a netip.Addr) bool {
+	return p.Addr().Is4() && (a == p.Addr() || a == p.Addr().Next() || !p.Contains(a.Next()))
+}
+
+func randomIn(p netip.Prefix) netip.Addr {
+	b := p.Addr().As16()
+	_, _ = rand.Read(b[8:])
+	return netip.AddrFrom16(b)
+}
+
+func (c *call) ip(id string) (*ipamIP, error) {
+	if i, ok := c.IPs.get(id); ok && i.Region == c.regionName() {
+		return i, nil
+	}
+	return nil, notFound("ip", id)
+}
+
+func getIP(c *call) (any, error) {
+	i, err := c.ip(c.path("id"))
+	if err != nil {
+		return nil, err
+	}
+	return c.viewIP(i), nil
+}
+
+func updateIP(c *call) (any, error) {
+	i, err := c.ip(c.path("id"))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.rename(&i.record); err != nil {
+		return nil, err
+	}
+	var in struct {
+		Reverses opt[[]ipamReverse] `json:"reverses"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Reverses.given && !in.Reverses.null {
+		i.Reverses = in.Reverses.value
+	}
+	change(c.world, c.IPs, i)
+	return c.viewIP(i), nil
+}
+
+func releaseIP(c *call) (any, error) {
+	i, err := c.ip(c.path("id"))
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.release(i)
+}
+
+func (c *call) release(i *ipamIP) error {
+	if i.Resource != nil || i.Zone != "" {
+		return stillInUse("IP must be detached from its resource to be released")
+	}
+	remove(c.world, c.IPs, i.ID)
+	return nil
+}
+
+func releaseIPs(c *call) (any, error) {
+	var in struct {
+		IDs []string `json:"ip_ids"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	for _, id := range in.IDs {
+		i, err := c.ip(id)
+		if err == nil {
+			err = c.release(i)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// attachIP and its two neighbours are for custom resources only; products
+// attach addresses by their own calls.
+func attachIP(c *call) (any, error) {
+	var in struct {
+		Resource customResource `json:"resource"`
+	}
+	i, err := c.custom(&in)
+	if err != nil {
+		return nil, err
+	}
+	if i.Resource != nil {
+		return nil, stillInUse("IP is already attached to a resource")
+	}
+	i.Resource = &ipamResource{Type: "custom", ID: newID(), MAC: in.Resource.MAC, Name: in.Resource.Name}
+	change(c.world, c.IPs, i)
+	return c.viewIP(i), nil
+}
+
+func detachIP(c *call) (any, error) {
+	var in struct {
+		Resource customResource `json:"resource"`
+	}
+	i, err := c.custom(&in)
+	if err != nil {
+		return nil, err
+	}
+	if i.Resource == nil || !strings.EqualFold(i.Resource.MAC, in.Resource.MAC) {
+		return nil, invalid("resource", "constraint", "IP is not attached to this resource")
+	}
+	i.Resource = nil
+	change(c.world, c.IPs, i)
+	return c.viewIP(i), nil
+}
+
+func moveIP(c *call) (any, error) {
+	var in struct {
+		From customResource  `json:"from_resource"`
+		To   *customResource `json:"to_resource"`
+	}
+	i, err := c.custom(&in)
+	if err != nil {
+		return nil, err
+	}
+	if i.Resource == nil || !strings.EqualFold(i.Resource.MAC, in.From.MAC) {
+		return nil, invalid("from_resource", "constraint", "IP is not attached to this resource")
+	}
+	i.Resource = nil
+	if in.To != nil {
+		i.Resource = &ipamResource{Type: "custom", ID: newID(), MAC: in.To.MAC, Name: in.To.Name}
+	}
+	change(c.world, c.IPs, i)
+	return c.viewIP(i), nil
+}
+
+func (c *call) custom(into any) (*ipamIP, error) {
+	i, err := c.ip(c.path("id"))
+	if err != nil {
+		return nil, err
+	}
+	if i.Resource != nil && i.Resource.Type != "custom" {
+		return nil, invalid("resource", "constraint", "IP belongs to a product's resource")
+	}
+	return i, c.decode(into)
+}
+
+// lend attaches addresses to what a product made: the booked ones given, or one
+// automatic address for each subnet in families ("4", "46").
+func (w *world) lend(p *privateNetwork, booked []string, families string, r ipamResource) ([]string, error) {
+	var ips []*ipamIP
+	for _, id := range booked {
+		i, ok := w.IPs.get(id)
+		if !ok {
+			return nil, notFound("ip", id)
+		}
+		if i.PrivateNetwork != p.ID {
+			return nil, invalid("ipam_ip_id", "constraint", "IP "+id+" is not of this private network")
+		}
+		if i.Resource != nil {
+			return nil, stillInUse("IP " + id + " is already attached to a resource")
+		}
+		ips = append(ips, i)
+	}
+	if len(booked) == 0 {
+		done := map[bool]bool{}
+		for _, s := range p.Subnets {
+			v6 := s.Prefix.Addr().Is6()
+			if done[v6] || (v6 && families == "4") {
+				continue
+			}
+			done[v6] = true
+			i, err := w.takeIP(p, s, "")
+			if err != nil {
+				return nil, err
+			}
+			i.Auto = true
+			ips = append(ips, i)
+		}
+	}
+	var ids []string
+	for _, i := range ips {
+		res := r
+		i.Resource, i.VisibleAt = &res, now().Add(w.clock.Scale(w.opts.Lag))
+		change(w, w.IPs, i)
+		ids = append(ids, i.ID)
+	}
+	return ids, nil
+}
+
+// giveBack ends what lend began: automatic addresses go, booked ones stay.
+func (w *world) giveBack(ids []string) {
+	for _, id := range ids {
+		i, ok := w.IPs.get(id)
+		if !ok {
+			continue
+		}
+		if i.Auto {
+			remove(w, w.IPs, id)
+			continue
+		}
+		i.Resource = nil
+		change(w, w.IPs, i)
+	}
+}
+
+// address4 is the IPv4 address among IPAM ids.
+func (w *world) address4(ids []string) netip.Prefix {
+	for _, id := range ids {
+		if i, ok := w.IPs.get(id); ok && i.Address.Addr().Is4() {
+			return i.Address
+		}
+	}
+	return netip.Prefix{}
+}

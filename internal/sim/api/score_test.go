@@ -1,0 +1,107 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"bastide/internal/sim/api"
+	"bastide/internal/sim/clock"
+)
+
+// scoreProject stands for the recorded project.
+const scoreProject = "11111111-1111-1111-1111-111111111111"
+
+// shared is where the recordings and the scorer are, beside the project.
+const shared = "../../../../shared"
+
+// TestRecordedTraffic replays real traffic against the region and fails when
+// less of it matches than before. A match is strict: the same status, every
+// recorded field with its type, what was set comes back, states settle alike.
+func TestRecordedTraffic(t *testing.T) {
+	for _, need := range []string{filepath.Join(shared, "tools", "replay.py"), filepath.Join(shared, "recordings")} {
+		if _, err := os.Stat(need); err != nil {
+			t.Skipf("recorded traffic is not on this machine (%s): nothing to replay", need)
+		}
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("the scorer needs python3, which is not installed")
+	}
+	own, err := filepath.Abs("testdata/bastide.ops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := filepath.Join(shared, "tools", "ops.txt")
+	products := []string{"instance", "block", "vpc", "vpcgw", "ipam", "lb", "marketplace", "account", "iam"}
+	for _, c := range []struct {
+		name, ops string
+		least     float64 // per cent
+	}{
+		{"operations that bastide calls", own, 97},
+		{"all operations in scope", all, 90},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, p := range products {
+				t.Run(p, func(t *testing.T) {
+					t.Parallel()
+					score(t, filepath.Join(shared, "recordings", p+".jsonl.gz"), c.ops, c.least)
+				})
+			}
+		})
+	}
+}
+
+func score(t *testing.T, recording, ops string, least float64) {
+	region := api.New(api.Options{Clock: clock.New(2000), Projects: []string{scoreProject}})
+	defer region.Close()
+	server := httptest.NewServer(region)
+	defer server.Close()
+	report := filepath.Join(t.TempDir(), "score.json")
+	cmd := exec.CommandContext(t.Context(), "python3", filepath.Join(shared, "tools", "replay.py"), "--url", server.URL,
+		"--reset", "/sim/reset", "--project", scoreProject, "--ops", ops, "--wait", "10", "--settle", "1", "--json", report, recording)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the scorer failed: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Operations map[string]map[string]int `json:"operations"`
+		Steps      []struct {
+			Recording, Method, Path, Result string
+			Step                            int
+			Note                            []string
+		} `json:"steps"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	match, total := 0, 0
+	for _, counts := range r.Operations {
+		match += counts["match"]
+		for _, k := range []string{"match", "shape", "miss", "unserved", "blocked"} {
+			total += counts[k]
+		}
+	}
+	if total == 0 {
+		return // the recording has none of these operations
+	}
+	got := 100 * float64(match) / float64(total)
+	t.Logf("%.1f%% of %d steps", got, total)
+	if got >= least {
+		return
+	}
+	var wrong bytes.Buffer
+	for _, s := range r.Steps {
+		if s.Result != "outside" && s.Result != "skipped" {
+			fmt.Fprintf(&wrong, "%s %s #%d %s %s: %v\n", s.Result, s.Recording, s.Step, s.Method, s.Path, s.Note)
+		}
+	}
+	t.Errorf("%.1f%% of %d steps match, less than %.0f%%:\n%s", got, total, least, wrong.String())
+}

@@ -1,0 +1,274 @@
+package fault
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"bastide/internal/sim/clock"
+)
+
+// Engine holds the script in force and counts calls against it. It is safe for
+// use by many goroutines; counting is in the order in which calls arrive.
+type Engine struct {
+	clock clock.Clock
+
+	mu       sync.Mutex
+	script   Script
+	paths    []*regexp.Regexp
+	seen     []map[string]int // per http rule: matching calls, by what the rule counts per
+	httpHits []int
+	rpcSeen  []int
+	rpcHits  []int
+	mutating int
+	killed   []bool
+}
+
+// NewEngine returns an engine without a script.
+func NewEngine(c clock.Clock) *Engine { return &Engine{clock: c} }
+
+// Load replaces the script; all counts start again.
+func (e *Engine) Load(s Script) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.set(s)
+	return nil
+}
+
+func (e *Engine) set(s Script) {
+	e.script, e.mutating = s, 0
+	e.paths, e.seen = nil, nil
+	for _, r := range s.HTTP {
+		rx, _ := compile(r.Path) // checked before
+		e.paths = append(e.paths, rx)
+		e.seen = append(e.seen, map[string]int{})
+	}
+	e.httpHits = make([]int, len(s.HTTP))
+	e.rpcSeen, e.rpcHits = make([]int, len(s.RPC)), make([]int, len(s.RPC))
+	e.killed = make([]bool, len(s.Kill))
+}
+
+// Clear takes the script away.
+func (e *Engine) Clear() { _ = e.Load(Script{}) }
+
+// Stale is the longest that any rule asks reads to lag behind, in real time.
+func (e *Engine) Stale() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var longest time.Duration
+	for _, r := range e.script.HTTP {
+		longest = max(longest, e.clock.Scale(time.Duration(r.Stale)))
+	}
+	return longest
+}
+
+// HTTP is what a rule does to one call. Its delays are in real time.
+type HTTP struct {
+	HTTPRule
+	Delay, Stale time.Duration
+}
+
+// HTTP asks what happens to a call; nil lets it pass.
+func (e *Engine) HTTP(method, path string, query url.Values, body []byte) *HTTP {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var hit *HTTP
+	for i, r := range e.script.HTTP {
+		if !r.method(method) || !e.paths[i].MatchString(path) || !r.query(query) {
+			continue
+		}
+		key := r.key(method, path, body)
+		e.seen[i][key]++
+		if hit == nil && r.hits(e.seen[i][key]) {
+			e.httpHits[i]++
+			hit = &HTTP{r, e.clock.Scale(time.Duration(r.Delay)), e.clock.Scale(time.Duration(r.Stale))}
+		}
+	}
+	return hit
+}
+
+// Mutating counts a mutating call and returns what to run before and after it
+// takes effect: the kill of a process, or nothing.
+func (e *Engine) Mutating() (before, after func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mutating++
+	before, after = func() {}, func() {}
+	for i, k := range e.script.Kill {
+		if k.Nth != e.mutating {
+			continue
+		}
+		e.killed[i] = true
+		kill := func() { _ = syscall.Kill(k.PID, syscall.SIGKILL) }
+		if k.When == "after" {
+			after = kill
+		} else {
+			before = kill
+		}
+	}
+	return before, after
+}
+
+// RPC is what a rule does to one call of a node's Talos API.
+type RPC struct {
+	Rule      string // the rule's name, for logs
+	Code      codes.Code
+	Message   string
+	Delay     time.Duration // real time, before anything else
+	DropReply bool
+}
+
+// RPC asks what happens to a call; nil lets it pass. Method may be the full
+// gRPC method or its last part.
+func (e *Engine) RPC(node, method string) *RPC {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var hit *RPC
+	for i, r := range e.script.RPC {
+		short := method[strings.LastIndexByte(method, '/')+1:]
+		if (r.Node != "" && !glob(r.Node, node)) || !(glob(r.RPC, method) || glob(r.RPC, short)) {
+			continue
+		}
+		e.rpcSeen[i]++
+		if hit == nil && r.hits(e.rpcSeen[i]) {
+			e.rpcHits[i]++
+			hit = &RPC{Rule: r.Name, Code: code(r.Code), Message: r.Message,
+				Delay: e.clock.Scale(time.Duration(r.Delay)), DropReply: r.DropReply}
+		}
+	}
+	return hit
+}
+
+// Counts is a script with how often each rule matched and acted.
+type Counts struct {
+	Script   Script `json:"script"`
+	HTTP     []Hits `json:"http"`
+	RPC      []Hits `json:"rpc"`
+	Mutating int    `json:"mutating_calls"`
+	Killed   []bool `json:"killed"`
+}
+
+// Hits counts for one rule.
+type Hits struct {
+	Matched int `json:"matched"`
+	Acted   int `json:"acted"`
+}
+
+// Counts tells how the script has fared.
+func (e *Engine) Counts() Counts {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := Counts{Script: e.script, HTTP: []Hits{}, RPC: []Hits{}, Mutating: e.mutating, Killed: append([]bool{}, e.killed...)}
+	for i := range e.script.HTTP {
+		h := Hits{Acted: e.httpHits[i]}
+		for _, n := range e.seen[i] {
+			h.Matched += n
+		}
+		c.HTTP = append(c.HTTP, h)
+	}
+	for i := range e.script.RPC {
+		c.RPC = append(c.RPC, Hits{e.rpcSeen[i], e.rpcHits[i]})
+	}
+	return c
+}
+
+// Mutates says whether a method changes things.
+func Mutates(method string) bool { return method != http.MethodGet && method != http.MethodHead }
+
+func (r HTTPRule) method(m string) bool {
+	switch r.Method {
+	case "", "*":
+		return true
+	case "mutating":
+		return Mutates(m)
+	}
+	for _, want := range strings.Split(r.Method, "|") {
+		if strings.EqualFold(strings.TrimSpace(want), m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r HTTPRule) query(q url.Values) bool {
+	for k, want := range r.Query {
+		found := false
+		for _, v := range q[k] {
+			found = found || glob(want, v)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func (r HTTPRule) key(method, path string, body []byte) string {
+	switch r.Per {
+	case "path":
+		return method + " " + path
+	case "request":
+		sum := sha256.Sum256(body)
+		return method + " " + path + " " + string(sum[:])
+	}
+	return ""
+}
+
+// compile turns a rule's path into an expression.
+func compile(path string) (*regexp.Regexp, error) {
+	if expr, ok := strings.CutPrefix(path, "~"); ok {
+		return regexp.Compile(expr)
+	}
+	quoted := regexp.QuoteMeta(path)
+	quoted = strings.ReplaceAll(quoted, `\*\*`, `.*`)
+	return regexp.Compile("^" + strings.ReplaceAll(quoted, `\*`, `[^/]*`) + "$")
+}
+
+// glob matches a whole string; * stands for anything.
+func glob(pattern, s string) bool {
+	rx := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + "$")
+	return rx.MatchString(s)
+}
+
+func code(name string) codes.Code {
+	for c := codes.OK; c <= codes.Unauthenticated; c++ {
+		if strings.EqualFold(c.String(), name) {
+			return c
+		}
+	}
+	return codes.OK
+}
+
+func knownCode(name string) bool { return code(name) != codes.OK }
+
+// Describe names what a rule did, for the request log.
+func (f *HTTP) Describe() string {
+	what := []string{}
+	if f.Name != "" {
+		what = append(what, f.Name+":")
+	}
+	if f.Delay > 0 {
+		what = append(what, "delay")
+	}
+	for name, on := range map[string]bool{"hang": f.Hang, "drop": f.Drop, "apply then drop": f.ApplyThenDrop,
+		"truncate": f.Truncate > 0, "short page": f.ShortPage > 0, "stale": f.Stale > 0} {
+		if on {
+			what = append(what, name)
+		}
+	}
+	if f.Status != 0 {
+		what = append(what, "status "+strconv.Itoa(f.Status))
+	}
+	return strings.Join(what, " ")
+}
