@@ -1,0 +1,235 @@
+package ui
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"bastide/internal/plan"
+)
+
+// jsonPrinter prints documents for scripts. What people read on standard error
+// stays text, plain.
+type jsonPrinter struct{ *text }
+
+// PlanDocument is a plan: {"type":"plan"}.
+type PlanDocument struct {
+	Type    string           `json:"type"`
+	Estate  string           `json:"estate"`
+	Summary PlanSummary      `json:"summary"`
+	Actions []ActionDocument `json:"actions"` // in the order of the run; what is as wanted included
+	Strays  []StrayDocument  `json:"strays"`
+}
+
+// ActionDocument is one action of a plan.
+type ActionDocument struct {
+	Step       string          `json:"step"` // kind/name
+	Kind       string          `json:"kind"`
+	Name       string          `json:"name"`
+	Node       string          `json:"node,omitempty"`
+	Op         plan.Op         `json:"op"`
+	Reason     string          `json:"reason,omitempty"`
+	Disruption plan.Disruption `json:"disruption"`
+	Needs      []string        `json:"needs"`
+	Changes    []plan.Change   `json:"changes"`
+}
+
+// StrayDocument is something with the estate's mark that the file does not explain.
+type StrayDocument struct {
+	Kind string `json:"kind"`
+	Step string `json:"step,omitempty"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// StatusDocument is a status: {"type":"status"}.
+type StatusDocument struct {
+	Type string `json:"type"`
+	Status
+}
+
+// VerdictDocument is a verdict: {"type":"verdict"}.
+type VerdictDocument struct {
+	Type string `json:"type"`
+	Verdict
+}
+
+// TableDocument is any list; its type is the table's kind.
+type TableDocument struct {
+	Type string              `json:"type"`
+	Rows []map[string]string `json:"rows"` // keys are the columns, in lower camel case
+}
+
+// TimelineDocument is a timeline: {"type":"timeline"}. Times are in milliseconds.
+type TimelineDocument struct {
+	Type  string        `json:"type"`
+	Title string        `json:"title,omitempty"`
+	Bars  []BarDocument `json:"bars"`
+}
+
+// BarDocument is one span of a timeline.
+type BarDocument struct {
+	Label  string `json:"label"`
+	From   int64  `json:"fromMs"`
+	To     int64  `json:"toMs"`
+	Failed bool   `json:"failed"`
+	Note   string `json:"note,omitempty"`
+}
+
+// ResultDocument wraps what a command gave to Result.
+type ResultDocument struct {
+	Type  string `json:"type"`
+	Value any    `json:"value"`
+}
+
+// EventDocument is one line of a run: {"type":"event"}.
+type EventDocument struct {
+	Type  string `json:"type"`
+	At    string `json:"at"`    // RFC 3339
+	Phase string `json:"phase"` // begin, started, waiting, finished, failed, skipped, end
+	Step  string `json:"step,omitempty"`
+	Text  string `json:"text,omitempty"` // title, what is waited for, why
+	Took  int64  `json:"tookMs,omitempty"`
+	Total int    `json:"total,omitempty"` // with begin
+}
+
+// ErrorDocument ends the output of a command that failed: {"type":"error"}.
+type ErrorDocument struct {
+	Type   string    `json:"type"`
+	Code   int       `json:"code"` // the exit code
+	Errors []failure `json:"errors"`
+	Resume string    `json:"resume,omitempty"`
+}
+
+func (j *jsonPrinter) document(v any) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		j.text.Error(err, "") // a value that a command made up; the run itself goes on
+		return
+	}
+	j.result(string(line) + "\n")
+}
+
+func (j *jsonPrinter) Plan(p plan.Plan) {
+	d := PlanDocument{Type: "plan", Estate: p.Estate, Summary: count(p), Actions: []ActionDocument{}, Strays: []StrayDocument{}}
+	for _, a := range p.Actions {
+		if a.Disruption == "" {
+			a.Disruption = plan.None // what is refused disturbs nothing
+		}
+		d.Actions = append(d.Actions, ActionDocument{Step: a.Step.ID, Kind: string(a.Step.Kind), Name: a.Step.Name, Node: a.Step.Node,
+			Op: a.Op, Reason: a.Reason, Disruption: a.Disruption, Needs: append([]string{}, a.Step.Needs...),
+			Changes: append([]plan.Change{}, a.Changes...)})
+	}
+	for _, s := range p.Strays {
+		d.Strays = append(d.Strays, StrayDocument{string(s.Kind), s.Step, s.CloudID, s.Name, s.Why})
+	}
+	j.document(d)
+}
+
+func (j *jsonPrinter) Status(s Status) {
+	// Lists are never null, so that a script may iterate without asking.
+	s.Cloud, s.Nodes, s.Problems = append([]CloudItem{}, s.Cloud...), append([]NodeItem{}, s.Nodes...), append([]string{}, s.Problems...)
+	if s.Etcd != nil {
+		e := *s.Etcd
+		e.Members, e.Alarms = append([]EtcdMember{}, e.Members...), append([]string{}, e.Alarms...)
+		s.Etcd = &e
+	}
+	j.document(StatusDocument{"status", s})
+}
+
+func (j *jsonPrinter) Verdict(v Verdict) {
+	v.Checks = append([]Check{}, v.Checks...)
+	j.document(VerdictDocument{"verdict", v})
+}
+
+func (j *jsonPrinter) Table(t Table) {
+	d := TableDocument{Type: t.Kind, Rows: []map[string]string{}}
+	for _, r := range t.Rows {
+		row := map[string]string{}
+		for i, cell := range r {
+			row[camel(t.Columns[i])] = cell
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	j.document(d)
+}
+
+func (j *jsonPrinter) Timeline(l Timeline) {
+	d := TimelineDocument{Type: "timeline", Title: l.Title, Bars: []BarDocument{}}
+	for _, b := range l.Bars {
+		d.Bars = append(d.Bars, BarDocument{b.Label, b.From.Milliseconds(), b.To.Milliseconds(), b.Failed, b.Note})
+	}
+	j.document(d)
+}
+
+func (j *jsonPrinter) Result(kind, _ string, v any) { j.document(ResultDocument{kind, v}) }
+
+// Error says it twice: as a document, and in words for whoever watches.
+func (j *jsonPrinter) Error(err error, resume string) {
+	j.text.Error(err, resume)
+	failures, code := explain(err)
+	j.document(ErrorDocument{"error", int(code), failures, resume})
+}
+
+func (j *jsonPrinter) Progress(title string, total int) Progress {
+	if !j.o.Stream {
+		return j.text.Progress(title, total)
+	}
+	e := &events{j: j, notes: map[string]string{}}
+	e.event(EventDocument{Phase: "begin", Text: title, Total: total})
+	return e
+}
+
+// events is the progress of a command whose result is its events.
+type events struct {
+	j     *jsonPrinter
+	mu    sync.Mutex
+	notes map[string]string // what each running step waited for last
+	end   sync.Once
+}
+
+func (e *events) event(d EventDocument) {
+	d.Type, d.At = "event", e.j.o.Now().UTC().Format(time.RFC3339Nano)
+	e.j.document(d)
+}
+
+func (e *events) Start(step string) { e.event(EventDocument{Phase: "started", Step: step}) }
+
+func (e *events) Note(step, waitingFor string) {
+	e.mu.Lock()
+	same := e.notes[step] == waitingFor
+	e.notes[step] = waitingFor
+	e.mu.Unlock()
+	if !same {
+		e.event(EventDocument{Phase: "waiting", Step: step, Text: waitingFor})
+	}
+}
+
+func (e *events) Done(step string, took time.Duration) {
+	e.event(EventDocument{Phase: "finished", Step: step, Took: took.Milliseconds()})
+}
+
+func (e *events) Failed(step string, took time.Duration, err error) {
+	d := EventDocument{Phase: "failed", Step: step, Took: took.Milliseconds()}
+	if err != nil {
+		d.Text = err.Error()
+	}
+	e.event(d)
+}
+
+func (e *events) Skipped(step, why string) {
+	e.event(EventDocument{Phase: "skipped", Step: step, Text: why})
+}
+
+func (e *events) End() { e.end.Do(func() { e.event(EventDocument{Phase: "end"}) }) }
+
+// camel makes a key of a column title.
+func camel(title string) string {
+	words := strings.Fields(strings.ToLower(title))
+	for i := 1; i < len(words); i++ {
+		words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+	}
+	return strings.Join(words, "")
+}
