@@ -95,7 +95,8 @@ type outer struct {
 	said   map[string]string
 }
 
-func startOuter(t *testing.T, extra ...string) *outer {
+// prepareOuter makes a "run" that is not started yet, with a door to open.
+func prepareOuter(t *testing.T) *outer {
 	t.Helper()
 	home := t.TempDir()
 	private, public := writeKey(t, home, "id", "", ed(t))
@@ -103,9 +104,15 @@ func startOuter(t *testing.T, extra ...string) *outer {
 	b.allowed[string(public.Marshal())] = true
 	o := &outer{tmp: t.TempDir(), said: map[string]string{}}
 	o.cmd = exec.Command(os.Args[0])
-	o.cmd.Env = append(append(os.Environ(), roleVariable+"=run", "DOOR_TEST_GATEWAY="+b.addr().String(), "TMPDIR="+o.tmp,
+	o.cmd.Env = append(os.Environ(), roleVariable+"=run", "DOOR_TEST_GATEWAY="+b.addr().String(), "TMPDIR="+o.tmp,
 		"DOOR_TEST_KNOWN_HOSTS="+filepath.Join(home, "known_hosts"), IdentityVariable+"="+private, "SCW_ACCESS_KEY=SCWXXXXXXXXXXXXXXXXX",
-		"NO_PROXY=172.16.0.0/12,example.org", "KUBECONFIG=/somewhere/else"), extra...)
+		"NO_PROXY=172.16.0.0/12,example.org", "KUBECONFIG=/somewhere/else")
+	return o
+}
+
+func startOuter(t *testing.T) *outer {
+	t.Helper()
+	o := prepareOuter(t)
 	o.cmd.Stderr = os.Stderr
 	var err error
 	if o.stdin, err = o.cmd.StdinPipe(); err != nil {
@@ -120,13 +127,20 @@ func startOuter(t *testing.T, extra ...string) *outer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.cmd.Process.Kill(); _ = o.cmd.Wait() })
+	o.untilReady(t)
+	return o
+}
+
+// untilReady reads what the child says about itself.
+func (o *outer) untilReady(t *testing.T) {
+	t.Helper()
 	for {
 		line, err := o.stdout.ReadString('\n')
 		if err != nil {
 			t.Fatalf("the child did not start: %v", err)
 		}
 		if line = strings.TrimSpace(line); line == "ready" {
-			return o
+			return
 		}
 		name, value, _ := strings.Cut(line, "=")
 		o.said[name] = value
