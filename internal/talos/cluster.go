@@ -1,0 +1,185 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/estate"
+	"bastide/internal/plan"
+	"bastide/internal/vault"
+)
+
+// Limits are the deadlines of everything that waits. None grows with the
+// number of nodes.
+type Limits struct {
+	Contact  time.Duration // one handshake
+	Call     time.Duration // one request that reads
+	Send     time.Duration // one request that changes something
+	Poll     time.Duration // first pause between two looks; it doubles
+	MaxPoll  time.Duration // longest pause
+	Leave    time.Duration // how long a node that was sent its configuration may stay in maintenance; it closes its listener within ten seconds
+	Settle   time.Duration // how long etcd must be seen untouched before a Bootstrap of a node that an earlier run configured
+	Patience time.Duration // how long observing waits for nodes that do not answer; plan is short of it, up is not
+	Node     time.Duration // a node from power on to its configuration
+	Etcd     time.Duration // etcd up, and every node a voter; a learner may take minutes
+	Ready    time.Duration // Kubernetes nodes Ready
+	Reboot   time.Duration // a node back after a reboot
+}
+
+// Defaults are the limits of a real region.
+func Defaults() Limits {
+	return Limits{
+		Contact: 10 * time.Second, Call: 15 * time.Second, Send: time.Minute, Poll: 250 * time.Millisecond, MaxPoll: 3 * time.Second,
+		Leave: 12 * time.Second, Settle: 5 * time.Second, Patience: 20 * time.Second, Node: 15 * time.Minute, Etcd: 10 * time.Minute, Ready: 15 * time.Minute, Reboot: 15 * time.Minute,
+	}
+}
+
+// Options are what a cluster layer needs.
+type Options struct {
+	Estate *estate.Estate
+	Bundle *vault.Bundle
+	Graph  *blueprint.Graph // the estate's; its addresses are the nodes'
+	Dial   Dialer           // the way in; it may be slow and may fail
+	Limits Limits           // zero fields take their defaults
+	// Note is told, while something is waited for, what was last seen. It may
+	// be called from several goroutines. Nil is allowed.
+	Note func(node, text string)
+	Now  func() time.Time // nil is the clock
+}
+
+// Cluster is the estate's nodes and what runs on them.
+type Cluster struct {
+	estate    *estate.Estate
+	bundle    *vault.Bundle
+	renderer  *Renderer
+	addresses Addresses // without the gateway's, which is known later
+	dial      Dialer
+	limits    Limits
+	note      func(node, text string)
+	now       func() time.Time
+
+	// One control plane node at a time is changed, whoever asks; and one
+	// worker at a time is rebooted.
+	controlPlane, workers sync.Mutex
+
+	mu    sync.Mutex
+	fresh map[string]bool // nodes that this run configured for the first time
+}
+
+// New reads the files that the estate names and makes the cluster layer.
+func New(o Options) (*Cluster, error) {
+	renderer, err := NewRenderer(o.Estate, o.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	if o.Dial == nil || o.Graph == nil {
+		return nil, errors.New("talos: a way in and a graph are required")
+	}
+	c := &Cluster{
+		estate: o.Estate, bundle: o.Bundle, renderer: renderer, addresses: AddressesOf(o.Graph, o.Estate, netip.Addr{}),
+		dial: o.Dial, limits: o.Limits.withDefaults(), note: o.Note, now: o.Now, fresh: map[string]bool{},
+	}
+	if c.note == nil {
+		c.note = func(string, string) {}
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	return c, nil
+}
+
+// Renderer renders this cluster's configurations.
+func (c *Cluster) Renderer() *Renderer { return c.renderer }
+
+func (l Limits) withDefaults() Limits {
+	d := Defaults()
+	for _, f := range []struct{ to, from *time.Duration }{
+		{&l.Contact, &d.Contact}, {&l.Call, &d.Call}, {&l.Send, &d.Send}, {&l.Poll, &d.Poll}, {&l.MaxPoll, &d.MaxPoll}, {&l.Settle, &d.Settle}, {&l.Leave, &d.Leave},
+		{&l.Patience, &d.Patience}, {&l.Node, &d.Node}, {&l.Etcd, &d.Etcd}, {&l.Ready, &d.Ready}, {&l.Reboot, &d.Reboot},
+	} {
+		if *f.to == 0 {
+			*f.to = *f.from
+		}
+	}
+	return l
+}
+
+func (c *Cluster) controlPlaneNodes() []estate.Node {
+	var out []estate.Node
+	for _, n := range c.estate.Nodes() {
+		if n.Role == estate.RoleControlPlane {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (c *Cluster) node(name string) (estate.Node, bool) {
+	for _, n := range c.estate.Nodes() {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return estate.Node{}, false
+}
+
+// gatewayOf finds the gateway's public address among what is live.
+func (c *Cluster) gatewayOf(known plan.Known) netip.Addr {
+	o, ok := known.Get(string(blueprint.KindGatewayIP) + "/" + c.estate.Name + "-gateway")
+	if !ok {
+		return netip.Addr{}
+	}
+	ip, ok := o.Spec.(blueprint.GatewayIP)
+	if !ok {
+		return netip.Addr{}
+	}
+	return ip.Address
+}
+
+func (c *Cluster) isFresh(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fresh[name]
+}
+
+func (c *Cluster) markFresh(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fresh[name] = true
+}
+
+// errStop, returned by a look, ends the waiting with success.
+var errStop = errors.New("stop")
+
+// until looks again and again, with growing pauses, until look returns errStop
+// or another error, or the limit is over; then it returns expired. A look
+// returns nil to be called again.
+func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(context.Context) error, expired func() error) error {
+	deadline, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	pause := c.limits.Poll
+	for {
+		err := look(deadline)
+		switch {
+		case errors.Is(err, errStop):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case deadline.Err() != nil:
+			return expired()
+		case err != nil:
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-deadline.Done():
+			timer.Stop()
+		}
+		pause = min(2*pause, c.limits.MaxPoll)
+	}
+}

@@ -1,0 +1,165 @@
+package talos
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"bastide/internal/vault"
+)
+
+// Dialer opens a connection to an address in the private network.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// APIPort is where every node's Talos API listens, in maintenance and after.
+const APIPort = 50000
+
+// State is what a node was found to be at first contact.
+type State string
+
+// The states of a node, told from the TLS handshake alone.
+const (
+	// Unreachable: no answer; whether it exists, boots or is cut off is not known.
+	Unreachable State = "unreachable"
+	// Refusing: the machine is up and nothing listens. A node is like that
+	// while it boots, while it changes from maintenance to its configuration,
+	// and, if it is a worker, until its kubelet has joined the cluster.
+	Refusing State = "refusing"
+	// Maintenance: no configuration yet; anyone may send one.
+	Maintenance State = "maintenance"
+	// Ours: configured, with a certificate from this bundle's authority.
+	Ours State = "configured"
+	// Foreign: configured, with a certificate from another authority.
+	Foreign State = "foreign"
+)
+
+// contact is what one handshake with a node's API showed.
+type contact struct {
+	state       State
+	why         string // for Unreachable and Refusing
+	pin         string // the certificate's public key, as base64 of SHA-256
+	fingerprint string // of the cluster that the certificate is of
+	leaf        *x509.Certificate
+}
+
+// maintenanceName is in the throwaway certificate of a node in maintenance.
+const maintenanceName = "maintenance-service.talos.dev"
+
+// meet makes one TLS handshake with a node, shows it no credentials, and says
+// what it is. A node in maintenance presents a throwaway certificate and asks
+// for none; a configured one presents its cluster's and asks for ours.
+func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Contact)
+	defer cancel()
+	raw, err := c.dial(ctx, "tcp", netip.AddrPortFrom(address, APIPort).String())
+	if err != nil {
+		return missed(ctx, err)
+	}
+	defer raw.Close()
+	asked := false
+	conn := tls.Client(raw, &tls.Config{
+		InsecureSkipVerify: true, // judged below, by hand
+		NextProtos:         []string{"h2"},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			asked = true
+			return &tls.Certificate{}, nil
+		},
+	})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return missed(ctx, err)
+	}
+	leaf := conn.ConnectionState().PeerCertificates[0]
+	seen := contact{leaf: leaf, pin: pinOf(leaf)}
+	switch {
+	case !asked && leaf.Subject.CommonName == maintenanceName:
+		seen.state = Maintenance
+	case !asked:
+		seen.state, seen.fingerprint = Foreign, "a service that is not Talos"
+	case c.signed(leaf):
+		seen.state, seen.fingerprint = Ours, c.bundle.Fingerprint()
+	default:
+		seen.state, seen.fingerprint = Foreign, vault.FingerprintOfKey(leaf.AuthorityKeyId)
+	}
+	return seen
+}
+
+// signed says whether this bundle's authority signed the certificate. Names
+// and dates are not looked at: an expired certificate is still ours.
+func (c *Cluster) signed(leaf *x509.Certificate) bool {
+	ca, err := c.bundle.Machine().Certs.OS.GetCert()
+	return err == nil && leaf.CheckSignatureFrom(ca) == nil
+}
+
+func pinOf(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// missed tells a machine that refuses from one that does not answer. A tunnel
+// reports a refusal as text only.
+func missed(ctx context.Context, err error) contact {
+	text := err.Error()
+	refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(strings.ToLower(text), "refused") || strings.HasSuffix(text, "EOF")
+	switch {
+	case refused:
+		return contact{state: Refusing, why: "connection refused"}
+	case ctx.Err() != nil || isTimeout(err):
+		return contact{state: Unreachable, why: "no answer in time"}
+	}
+	return contact{state: Unreachable, why: text}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// pinned accepts exactly one public key: the one seen at first contact with a
+// node in maintenance, whose certificate nobody vouches for. Whoever answers
+// later with another key is somebody else.
+func pinned(pin string) *tls.Config {
+	return &tls.Config{
+		InsecureSkipVerify: true,
+		NextProtos:         []string{"h2"},
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if got := pinOf(s.PeerCertificates[0]); got != pin {
+				return &changedError{first: pin, now: got}
+			}
+			return nil
+		},
+	}
+}
+
+// changedError is a certificate that changed between two contacts.
+type changedError struct{ first, now string }
+
+// certificateChanged is how the error is known again after gRPC has made it
+// into text.
+const certificateChanged = "its certificate changed between two contacts"
+
+func (e *changedError) Error() string {
+	return fmt.Sprintf("%s, from %s to %s", certificateChanged, e.first, e.now)
+}
+
+// mutual is the TLS of a configured node.
+func (c *Cluster) mutual(address netip.Addr) (*tls.Config, error) {
+	cert, pool, err := c.bundle.TalosClient(c.now(), sessionLifetime)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, ServerName: address.String(), NextProtos: []string{"h2"}}, nil
+}
+
+// sessionLifetime is how long the certificate that a run makes for itself is
+// valid: longer than any run.
+const sessionLifetime = 24 * time.Hour

@@ -1,0 +1,314 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"bastide/internal/estate"
+	"bastide/internal/quorum"
+)
+
+// EtcdNode is what one control plane node says of etcd. It is asked itself,
+// never through another node.
+type EtcdNode struct {
+	Node    string
+	Service string // state of its etcd service, and the last thing it said
+	Problem string // why it could not be asked, or does not answer
+
+	MemberID uint64
+	Leader   bool
+	Learner  bool
+	DBSize   int64 // bytes
+	DBInUse  int64 // bytes
+	Version  string
+	Errors   []string
+	Alarms   []string
+	Members  []EtcdMember // the membership in its own eyes
+
+	empty bool // certain: it has never been part of any etcd cluster
+}
+
+// EtcdMember is one entry of a member list.
+type EtcdMember struct {
+	ID      uint64
+	Name    string
+	Learner bool
+}
+
+// EtcdHealth is all that the control plane nodes say of etcd, asked at one time.
+type EtcdHealth struct {
+	Nodes   []EtcdNode // in the order of the estate
+	Members quorum.Members
+	// Split names what the nodes disagree on; empty when there is one cluster.
+	Split string
+}
+
+// Bootstrapped says whether any node is part of an etcd cluster.
+func (h EtcdHealth) Bootstrapped() bool {
+	return slices.ContainsFunc(h.Nodes, func(n EtcdNode) bool { return n.MemberID != 0 || len(n.Members) > 0 })
+}
+
+// Voters are the names of the voting members, sorted.
+func (h EtcdHealth) Voters() []string {
+	var out []string
+	for _, m := range h.Members {
+		if m.Voter {
+			out = append(out, m.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// untouched says whether it is certain of every node that etcd never ran on
+// it. Anything less, a node that does not answer included, is no.
+func (h EtcdHealth) untouched() bool {
+	return !slices.ContainsFunc(h.Nodes, func(n EtcdNode) bool { return !n.empty })
+}
+
+// Describe says in one line per node why etcd is not as it should be.
+func (h EtcdHealth) Describe() string {
+	var lines []string
+	for _, n := range h.Nodes {
+		text := n.Node + ": etcd service " + n.Service
+		if n.Problem != "" {
+			text = n.Node + ": " + n.Problem
+			if n.Service != "" {
+				text += "; etcd service " + n.Service
+			}
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// EtcdHealth asks every control plane node, all at once.
+func (c *Cluster) EtcdHealth(ctx context.Context) EtcdHealth {
+	nodes := c.controlPlaneNodes()
+	h := EtcdHealth{Nodes: make([]EtcdNode, len(nodes))}
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { h.Nodes[i] = c.askEtcd(ctx, n) })
+	}
+	wg.Wait()
+	h.Members, h.Split = membership(h.Nodes)
+	return h
+}
+
+func (c *Cluster) askEtcd(ctx context.Context, n estate.Node) EtcdNode {
+	out := EtcdNode{Node: n.Name}
+	seen := c.meet(ctx, c.addresses.Nodes[n.Name])
+	switch seen.state {
+	case Ours:
+	case Maintenance:
+		// It has no configuration. Its disk may yet hold an old cluster's data,
+		// but a node in maintenance cannot be told to bootstrap.
+		out.Problem = "it is in maintenance mode"
+		return out
+	case Foreign:
+		out.Problem = "it belongs to another cluster, " + seen.fingerprint
+		return out
+	default:
+		out.Problem = "its Talos API does not answer: " + seen.why
+		return out
+	}
+	s, err := c.open(n)
+	if err != nil {
+		out.Problem = err.Error()
+		return out
+	}
+	defer s.close()
+	s.etcd(ctx, &out)
+	return out
+}
+
+// etcd fills in what a node says.
+func (s *session) etcd(ctx context.Context, out *EtcdNode) {
+	v, err := s.service(ctx, "etcd")
+	if err != nil {
+		out.Problem = "its services could not be read: " + err.Error()
+		return
+	}
+	out.Service = v.String()
+	if v.state != "Running" {
+		// A stopped etcd has no members to tell. Whether it ever had is
+		// written on its disk.
+		out.Problem = "etcd does not run"
+		out.empty = waiting(v.state) && s.neverRan(ctx)
+		return
+	}
+	if err := s.etcdStatus(ctx, out); err != nil {
+		out.Problem = "etcd's status could not be read: " + err.Error()
+		return
+	}
+	// A learner tells its status but answers no other question.
+	if err := s.members(ctx, out); err != nil && !out.Learner {
+		out.Problem = "etcd does not answer: " + err.Error()
+		return
+	}
+	if len(out.Errors) > 0 {
+		out.Problem = strings.Join(out.Errors, "; ")
+	}
+}
+
+// waiting says whether a service has not yet started its process.
+func waiting(state string) bool {
+	return slices.Contains([]string{"Preparing", "Waiting", "Initialized"}, state)
+}
+
+// neverRan looks into etcd's data directory, which is what Talos itself looks
+// at before it bootstraps. Only a clear answer counts; a Talos that cannot
+// list is taken at the word of its service.
+func (s *session) neverRan(ctx context.Context) bool {
+	names, err := read(ctx, s, func(ctx context.Context) ([]string, error) {
+		stream, err := s.machine.List(ctx, &machine.ListRequest{Root: constants.EtcdDataPath})
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for {
+			info, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return names, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			if info.GetError() != "" {
+				return nil, errors.New(info.GetError())
+			}
+			if info.GetRelativeName() != "." && info.GetRelativeName() != "" {
+				names = append(names, info.GetRelativeName())
+			}
+		}
+	})
+	switch {
+	case err == nil:
+		return len(names) == 0
+	case code(err) == codes.Unimplemented || code(err) == codes.NotFound:
+		return true
+	}
+	return strings.Contains(err.Error(), "no such file")
+}
+
+func (s *session) members(ctx context.Context, out *EtcdNode) error {
+	list, err := read(ctx, s, func(ctx context.Context) (*machine.EtcdMemberListResponse, error) {
+		return s.machine.EtcdMemberList(ctx, &machine.EtcdMemberListRequest{QueryLocal: true})
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range list.GetMessages() {
+		for _, e := range m.GetMembers() {
+			out.Members = append(out.Members, EtcdMember{ID: e.GetId(), Name: e.GetHostname(), Learner: e.GetIsLearner()})
+		}
+	}
+	if len(out.Members) == 0 {
+		return errors.New("it lists no members")
+	}
+	return nil
+}
+
+func (s *session) etcdStatus(ctx context.Context, out *EtcdNode) error {
+	st, err := read(ctx, s, func(ctx context.Context) (*machine.EtcdStatusResponse, error) {
+		return s.machine.EtcdStatus(ctx, &emptypb.Empty{})
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range st.GetMessages() {
+		v := m.GetMemberStatus()
+		out.MemberID, out.Learner, out.Version = v.GetMemberId(), v.GetIsLearner(), v.GetProtocolVersion()
+		out.DBSize, out.DBInUse, out.Errors = v.GetDbSize(), v.GetDbSizeInUse(), v.GetErrors()
+		out.Leader = v.GetLeader() == v.GetMemberId() && v.GetLeader() != 0
+		if v.GetLeader() == 0 {
+			out.Errors = append(out.Errors, "it sees no leader")
+		}
+	}
+	if out.Learner {
+		return nil
+	}
+	alarms, err := read(ctx, s, func(ctx context.Context) (*machine.EtcdAlarmListResponse, error) {
+		return s.machine.EtcdAlarmList(ctx, &emptypb.Empty{})
+	})
+	if err != nil {
+		return fmt.Errorf("alarms: %w", err)
+	}
+	for _, m := range alarms.GetMessages() {
+		for _, a := range m.GetMemberAlarms() {
+			if a.GetMemberId() == out.MemberID && a.GetAlarm() != machine.EtcdMemberAlarm_NONE {
+				out.Alarms = append(out.Alarms, a.GetAlarm().String())
+			}
+		}
+	}
+	return nil
+}
+
+// membership joins the nodes' views. They must agree on who is a member: two
+// lists that differ are two clusters, or a change that is not through yet. A
+// learner answers few questions, so its own view is not needed.
+func membership(nodes []EtcdNode) (quorum.Members, string) {
+	var list []EtcdMember
+	var teller, split string
+	byID := map[uint64]EtcdNode{}
+	for _, n := range nodes {
+		if n.MemberID != 0 {
+			byID[n.MemberID] = n
+		}
+		if len(n.Members) == 0 {
+			continue
+		}
+		if teller == "" {
+			list, teller = n.Members, n.Node
+			continue
+		}
+		if !sameSet(ids(list), ids(n.Members)) {
+			split = fmt.Sprintf("%s and %s list different members", teller, n.Node)
+		}
+		if len(n.Members) > len(list) {
+			list, teller = n.Members, n.Node
+		}
+	}
+	var out quorum.Members
+	for _, m := range list {
+		q := quorum.Member{ID: m.ID, Name: m.Name, Voter: !m.Learner}
+		if n, ok := byID[m.ID]; ok {
+			q.Healthy, q.Leader, q.Alarms, q.Note = n.Problem == "", n.Leader, n.Alarms, n.Problem
+		} else {
+			q.Note = unseen(nodes, m.Name)
+		}
+		out = append(out, q)
+	}
+	return out, split
+}
+
+// unseen says what is known of the node of a member that did not answer.
+func unseen(nodes []EtcdNode, name string) string {
+	if name == "" {
+		return "it was added but never started"
+	}
+	for _, n := range nodes {
+		if n.Node == name && n.Problem != "" {
+			return n.Problem
+		}
+	}
+	return "no node of the estate has it"
+}
+
+func ids(ms []EtcdMember) []string {
+	out := make([]string, 0, len(ms))
+	for _, m := range ms {
+		out = append(out, fmt.Sprintf("%x", m.ID))
+	}
+	return out
+}

@@ -1,0 +1,233 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/estate"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+)
+
+// sight is what observing saw of one node.
+type sight struct {
+	node    estate.Node
+	powered bool // the cloud says that its machine runs and is in the network
+	contact contact
+	holding holding
+	stage   stage
+	err     error // why it could not be read although it is ours
+}
+
+// Observe reads the cluster steps of a graph. The cloud's observations say
+// which machines run at all: a step whose machine does not run is absent, not
+// unreachable. A node that answers as part of another cluster refuses
+// everything, before any write.
+func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Live) (plan.Live, error) {
+	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
+	sights := c.lookAt(ctx, g, cloud)
+	if err := ctx.Err(); err != nil {
+		return live, err
+	}
+	if err := c.strangers(sights); err != nil {
+		return live, err
+	}
+	health := EtcdHealth{}
+	if slices.ContainsFunc(sights, func(s sight) bool { return s.node.Role == estate.RoleControlPlane && s.contact.state == Ours }) {
+		health = c.EtcdHealth(ctx)
+	}
+	known := c.knownNodes(ctx, health)
+	for _, s := range sights {
+		c.observeMachine(&live, g, s, health, known)
+	}
+	c.observeEtcd(&live, g, health)
+	if health.Bootstrapped() {
+		c.observeKubernetes(&live, g, known)
+	}
+	return live, nil
+}
+
+// lookAt looks at all nodes at once, and again at those that do not answer
+// until patience is over.
+func (c *Cluster) lookAt(ctx context.Context, g *blueprint.Graph, cloud plan.Live) []sight {
+	nodes := c.estate.Nodes()
+	sights := make([]sight, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		sights[i] = sight{node: n, powered: powered(g, cloud, n)}
+		if sights[i].powered {
+			wg.Go(func() { c.lookLong(ctx, &sights[i]) })
+		}
+	}
+	wg.Wait()
+	return sights
+}
+
+// powered says whether the cloud's part of a node is complete.
+func powered(g *blueprint.Graph, cloud plan.Live, n estate.Node) bool {
+	o, ok := cloud.Steps[string(blueprint.KindPower)+"/"+n.Name]
+	if !ok {
+		return false
+	}
+	p, ok := o.Spec.(blueprint.Power)
+	if !ok || p.State != "running" {
+		return false
+	}
+	_, ok = cloud.Steps[string(blueprint.KindPrivateNIC)+"/"+n.Name]
+	return ok
+}
+
+func (c *Cluster) lookLong(ctx context.Context, s *sight) {
+	_ = c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
+		c.look(ctx, s)
+		switch {
+		case s.contact.state == Ours && s.err != nil && ambiguous(s.err):
+			return nil // in the middle of a restart
+		case s.contact.state == Unreachable:
+			return nil
+		case s.contact.state == Refusing && s.node.Role == estate.RoleControlPlane:
+			return nil // a worker may refuse for as long as the cluster is not up
+		}
+		return errStop
+	}, func() error { return nil })
+}
+
+func (c *Cluster) look(ctx context.Context, s *sight) {
+	s.contact, s.err = c.meet(ctx, c.addresses.Nodes[s.node.Name]), nil
+	if s.contact.state != Ours {
+		return
+	}
+	session, err := c.open(s.node)
+	if err != nil {
+		s.err = err
+		return
+	}
+	defer session.close()
+	if s.holding, s.err = session.configuration(ctx); s.err != nil {
+		return
+	}
+	s.stage, s.err = session.stage(ctx)
+}
+
+// strangers refuses when any node is another cluster's.
+func (c *Cluster) strangers(sights []sight) error {
+	for _, s := range sights {
+		if s.contact.state == Foreign {
+			return c.stranger(s.node.Name, s.contact)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) stranger(node string, seen contact) error {
+	return outcome.Refuse(fmt.Sprintf("%s belongs to another cluster", node),
+		fmt.Sprintf("it answers with a certificate of %s, and the secrets bundle is of %s", seen.fingerprint, c.bundle.Fingerprint()),
+		"use the environment and the secrets bundle that belong to this cluster; nothing was changed")
+}
+
+func (c *Cluster) observeMachine(live *plan.Live, g *blueprint.Graph, s sight, health EtcdHealth, known []KubernetesNode) {
+	id := string(blueprint.KindMachine) + "/" + s.node.Name
+	if _, ok := g.Step(id); !ok || !s.powered {
+		return
+	}
+	waiting := func(status string) {
+		live.Steps[id] = plan.Observed{Step: id, Status: status, Spec: c.wanted(g, id)}
+	}
+	switch s.contact.state {
+	case Maintenance:
+		return // absent: it has no configuration
+	case Ours:
+		switch {
+		case s.err != nil:
+			live.Unreachable[id] = s.err.Error()
+		case s.holding.staged:
+			live.Steps[id] = plan.Observed{Step: id, Status: "holding a change that waits for a reboot", Spec: blueprint.Machine{Node: s.node.Name, Role: s.node.Role, Digest: s.holding.digest}}
+		default:
+			live.Steps[id] = plan.Observed{Step: id, Status: s.stage.String(), Settled: true, Spec: blueprint.Machine{Node: s.node.Name, Role: s.node.Role, Digest: s.holding.digest}}
+		}
+	default:
+		joined := c.joined(s.node, health, known)
+		switch {
+		case joined:
+			live.Unreachable[id] = "it is part of the cluster and its Talos API does not answer: " + s.contact.why
+		case s.contact.state == Refusing && s.node.Role == estate.RoleWorker:
+			// Configured or still booting: which one shows only when its
+			// kubelet has joined and its API comes up.
+			waiting("not answering yet, as a worker does not before it has joined")
+		case health.Bootstrapped():
+			waiting("not answering yet and not part of the cluster")
+		default:
+			live.Unreachable[id] = s.contact.why
+		}
+	}
+}
+
+// wanted stands in for what cannot be read yet: applying looks again.
+func (c *Cluster) wanted(g *blueprint.Graph, id string) blueprint.Spec {
+	step, _ := g.Step(id)
+	m := step.Spec.(blueprint.Machine)
+	m.Pending = ""
+	return m
+}
+
+// joined says whether a node is known to be part of the running cluster.
+func (c *Cluster) joined(n estate.Node, health EtcdHealth, known []KubernetesNode) bool {
+	for _, m := range health.Members {
+		if m.Name == n.Name {
+			return true
+		}
+	}
+	return slices.ContainsFunc(known, func(k KubernetesNode) bool { return k.Name == n.Name })
+}
+
+func (c *Cluster) observeEtcd(live *plan.Live, g *blueprint.Graph, health EtcdHealth) {
+	bootstrap, members := c.stepOf(g, blueprint.KindEtcdBootstrap), c.stepOf(g, blueprint.KindEtcdMembers)
+	if health.Bootstrapped() {
+		live.Steps[bootstrap] = plan.Observed{Step: bootstrap, Status: "bootstrapped", Settled: true, Spec: blueprint.EtcdBootstrap{Done: true}}
+		o := plan.Observed{Step: members, Status: "healthy", Settled: true, Spec: blueprint.EtcdMembers{Voters: health.Voters()}}
+		if missing := c.missing(health, health.Voters()); len(missing) > 0 || health.Split != "" {
+			o.Settled, o.Status = false, "not healthy: "+health.Describe()
+		}
+		live.Steps[members] = o
+		return
+	}
+	// Not bootstrapped is only what is certain; whether a node that could not be
+	// read has an etcd is not known.
+	for _, n := range c.controlPlaneNodes() {
+		if why := live.Unreachable[string(blueprint.KindMachine)+"/"+n.Name]; why != "" {
+			live.Unreachable[bootstrap] = n.Name + " could not be asked: " + why
+			live.Unreachable[members] = live.Unreachable[bootstrap]
+			return
+		}
+	}
+}
+
+func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known []KubernetesNode) {
+	id := c.stepOf(g, blueprint.KindKubernetesNodes)
+	ready := readyNames(known, c.estate.Nodes())
+	o := plan.Observed{Step: id, Status: "ready", Settled: true, Spec: blueprint.KubernetesNodes{Ready: ready}}
+	if len(known) == 0 {
+		o.Status, o.Settled = "the Kubernetes API does not answer", false
+	}
+	live.Steps[id] = o
+}
+
+// knownNodes are the nodes that Kubernetes knows, or none while its API does
+// not answer.
+func (c *Cluster) knownNodes(ctx context.Context, health EtcdHealth) []KubernetesNode {
+	if !health.Bootstrapped() {
+		return nil
+	}
+	nodes, err := c.KubernetesNodes(ctx)
+	if err != nil {
+		return nil
+	}
+	return nodes
+}
+
+func (c *Cluster) stepOf(g *blueprint.Graph, kind blueprint.Kind) string {
+	return string(kind) + "/" + c.estate.Name
+}

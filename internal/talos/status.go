@@ -1,0 +1,56 @@
+package talos
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"bastide/internal/estate"
+)
+
+// NodeStatus is what one node is now, for people.
+type NodeStatus struct {
+	Name    string      `json:"name"`
+	Role    estate.Role `json:"role"`
+	Address netip.Addr  `json:"address"`
+	State   State       `json:"state"`
+	Stage   string      `json:"stage,omitempty"` // of a configured node: booting, running... and what it waits for
+	Version string      `json:"version,omitempty"`
+	Staged  bool        `json:"staged"` // a change waits for a reboot
+	Problem string      `json:"problem,omitempty"`
+}
+
+// Nodes looks once at every node, all at the same time.
+func (c *Cluster) Nodes(ctx context.Context) []NodeStatus {
+	nodes := c.estate.Nodes()
+	out := make([]NodeStatus, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { out[i] = c.nodeStatus(ctx, n) })
+	}
+	wg.Wait()
+	return out
+}
+
+func (c *Cluster) nodeStatus(ctx context.Context, n estate.Node) NodeStatus {
+	s := sight{node: n}
+	c.look(ctx, &s)
+	out := NodeStatus{Name: n.Name, Role: n.Role, Address: c.addresses.Nodes[n.Name], State: s.contact.state, Problem: s.contact.why, Staged: s.holding.staged}
+	switch s.contact.state {
+	case Foreign:
+		out.Problem = "it belongs to another cluster, " + s.contact.fingerprint
+	case Ours:
+		if s.err != nil {
+			out.Problem = s.err.Error()
+			return out
+		}
+		out.Stage = s.stage.String()
+		if session, err := c.open(n); err == nil {
+			defer session.close()
+			if out.Version, err = session.version(ctx); err != nil {
+				out.Problem = err.Error()
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+	"github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+
+	"bastide/internal/estate"
+)
+
+// Check is one thing that was compared on a running node.
+type Check struct {
+	Node string `json:"node"`
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Want string `json:"want"`
+	Have string `json:"have"`
+	Fix  string `json:"fix,omitempty"` // what to do when it is not OK
+}
+
+// Verify reads from the running nodes what the file asks for and what only
+// they can tell: it does not trust that applying was enough. gateway is the
+// gateway's public address. Checks come in the order of the nodes. A node that
+// cannot be read is a failed check, never an omitted one.
+func (c *Cluster) Verify(ctx context.Context, gateway netip.Addr) []Check {
+	nodes := c.estate.Nodes()
+	results := make([][]Check, len(nodes))
+	kube, kubeErr := c.KubernetesNodes(ctx)
+	health := c.EtcdHealth(ctx)
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			v := &verifier{c: c, node: n, gateway: gateway}
+			v.all(ctx)
+			v.kubernetes(kube, kubeErr)
+			if n.Role == estate.RoleControlPlane {
+				v.etcd(health)
+			}
+			results[i] = v.checks
+		})
+	}
+	wg.Wait()
+	return slices.Concat(results...)
+}
+
+// Failed are the checks that are not OK.
+func Failed(checks []Check) []Check {
+	var out []Check
+	for _, c := range checks {
+		if !c.OK {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+type verifier struct {
+	c       *Cluster
+	node    estate.Node
+	gateway netip.Addr
+	checks  []Check
+}
+
+func (v *verifier) add(name string, ok bool, want, have, fix string) {
+	if ok {
+		fix = ""
+	}
+	v.checks = append(v.checks, Check{Node: v.node.Name, Name: name, OK: ok, Want: want, Have: have, Fix: fix})
+}
+
+// unread records that something could not be read, which is not OK.
+func (v *verifier) unread(name, want string, err error) {
+	v.add(name, false, want, "could not be read: "+err.Error(), "bring the node back, then check again")
+}
+
+func (v *verifier) all(ctx context.Context) {
+	seen := v.c.meet(ctx, v.c.addresses.Nodes[v.node.Name])
+	v.add("cluster", seen.state == Ours, v.c.bundle.Fingerprint(), identity(seen), "use the secrets bundle of this cluster")
+	if seen.state != Ours {
+		return
+	}
+	err := seen.leaf.VerifyHostname(v.gateway.String())
+	v.add("certificate holds the gateway's address", err == nil, v.gateway.String(), certificateNames(seen), "run `bastide up`: the address belongs in machine.certSANs")
+	s, err := v.c.open(v.node)
+	if err != nil {
+		v.unread("Talos API", "answers", err)
+		return
+	}
+	defer s.close()
+	v.version(ctx, s)
+	v.schematic(ctx, s)
+	v.configuration(ctx, s)
+	v.ephemeral(ctx, s)
+	v.nodeIP(ctx, s)
+	v.discovery(ctx, s)
+}
+
+func identity(seen contact) string {
+	if seen.fingerprint != "" {
+		return seen.fingerprint
+	}
+	return strings.TrimSpace(string(seen.state) + " " + seen.why)
+}
+
+func certificateNames(seen contact) string {
+	var out []string
+	for _, ip := range seen.leaf.IPAddresses {
+		out = append(out, ip.String())
+	}
+	return strings.Join(append(out, seen.leaf.DNSNames...), " ")
+}
+
+func (v *verifier) version(ctx context.Context, s *session) {
+	want := v.c.estate.Talos.Version
+	have, err := s.version(ctx)
+	if err != nil {
+		v.unread("Talos version", want, err)
+		return
+	}
+	v.add("Talos version", have == want, want, have, "upgrade the node, or set talos.version to what runs")
+}
+
+// schematic is what the running image was made with, by the mark that the
+// Image Factory leaves in it; an image without extensions has the mark too.
+func (v *verifier) schematic(ctx context.Context, s *session) {
+	want := SchematicID(v.c.estate.Talos.Extensions)
+	list, err := read(ctx, s, func(ctx context.Context) (safe.List[*runtime.ExtensionStatus], error) {
+		return safe.StateListAll[*runtime.ExtensionStatus](ctx, s.cosi)
+	})
+	if err != nil {
+		v.unread("running schematic", want, err)
+		return
+	}
+	have := "none: the image does not come from the Image Factory"
+	for e := range list.All() {
+		if m := e.TypedSpec().Metadata; m.Name == "schematic" {
+			have = m.Version
+		}
+	}
+	v.add("running schematic", have == want, want, have, "upgrade the node with the installer image of its schematic, or set talos.extensions to what runs")
+}
+
+func (v *verifier) configuration(ctx context.Context, s *session) {
+	image := InstallerImage(v.c.estate.Talos.Extensions, v.c.estate.Talos.Version)
+	have, err := s.configuration(ctx)
+	if err != nil {
+		v.unread("installer image", image, err)
+		return
+	}
+	p, err := configloader.NewFromBytes(have.active)
+	if err != nil {
+		v.unread("installer image", image, s.clean(err))
+		return
+	}
+	v.add("installer image", p.Machine().Install().Image() == image, image, p.Machine().Install().Image(), "run `bastide up`")
+	v.add("no change waits for a reboot", !have.staged, "nothing staged", map[bool]string{true: "a staged change", false: "nothing staged"}[have.staged], "run `bastide up`")
+	if v.gateway.IsValid() {
+		addresses := v.c.addresses
+		addresses.Gateway = v.gateway
+		if wanted, err := v.c.renderer.Node(v.node, addresses); err == nil {
+			v.add("configuration", wanted.Digest == have.digest, wanted.Digest, have.digest, "run `bastide up`")
+		}
+	}
+}
+
+// ephemeral: the right disk and enough of it. Field report 17: an image whose
+// partition table was not extended leaves a gigabyte.
+func (v *verifier) ephemeral(ctx context.Context, s *session) {
+	least, where := uint64(minEphemeral), "the system disk"
+	if v.node.Ephemeral != nil {
+		least, where = ephemeralBound(v.node.Ephemeral.Size)*1e9, "the second volume"
+	}
+	want := fmt.Sprintf("at least %d MiB on %s", least>>20, where)
+	volume, err := read(ctx, s, func(ctx context.Context) (*block.VolumeStatus, error) {
+		return safe.StateGetByID[*block.VolumeStatus](ctx, s.cosi, constants.EphemeralPartitionLabel)
+	})
+	if err != nil {
+		v.unread("EPHEMERAL volume", want, err)
+		return
+	}
+	spec := volume.TypedSpec()
+	have := fmt.Sprintf("%d MiB on %s, %s", spec.Size>>20, spec.ParentLocation, spec.Phase)
+	if spec.ErrorMessage != "" {
+		have += ": " + spec.ErrorMessage
+	}
+	ok := spec.Phase == block.VolumePhaseReady && spec.Size >= least
+	if system, err := s.systemDisk(ctx); err == nil && system != "" {
+		onSystem := spec.ParentLocation == system
+		ok = ok && onSystem == (v.node.Ephemeral == nil)
+	}
+	fix := "EPHEMERAL is smaller than the minimum: give the node a larger disk or a second volume (ephemeral:), and recreate it before it carries anything"
+	v.add("EPHEMERAL volume", ok, want, have, fix)
+}
+
+// systemDisk is the device path of the disk that Talos booted from.
+func (s *session) systemDisk(ctx context.Context) (string, error) {
+	disk, err := read(ctx, s, func(ctx context.Context) (*block.SystemDisk, error) {
+		return safe.StateGetByID[*block.SystemDisk](ctx, s.cosi, block.SystemDiskID)
+	})
+	if err != nil {
+		return "", err
+	}
+	return disk.TypedSpec().DevPath, nil
+}
+
+func (v *verifier) nodeIP(ctx context.Context, s *session) {
+	cidr := v.c.estate.Network.CIDR.Prefix
+	want := v.c.addresses.Nodes[v.node.Name].String()
+	ips, err := read(ctx, s, func(ctx context.Context) (*k8s.NodeIP, error) {
+		return safe.StateGet[*k8s.NodeIP](ctx, s.cosi, resource.NewMetadata(k8s.NamespaceName, k8s.NodeIPType, k8s.KubeletID, resource.VersionUndefined))
+	})
+	if err != nil {
+		v.unread("kubelet address", want, err)
+		return
+	}
+	var have []string
+	inside := len(ips.TypedSpec().Addresses) > 0
+	for _, ip := range ips.TypedSpec().Addresses {
+		have = append(have, ip.String())
+		inside = inside && cidr.Contains(ip)
+	}
+	v.add("kubelet address", inside && slices.Contains(have, want), want, strings.Join(have, " "), "run `bastide up`: machine.kubelet.nodeIP.validSubnets must be "+cidr.String())
+}
+
+// discovery: a node with discovery off knows of no other.
+func (v *verifier) discovery(ctx context.Context, s *session) {
+	members, err := read(ctx, s, func(ctx context.Context) (safe.List[*cluster.Member], error) {
+		return safe.StateListAll[*cluster.Member](ctx, s.cosi)
+	})
+	if err != nil {
+		v.unread("discovery is off", "no member", err)
+		return
+	}
+	v.add("discovery is off", members.Len() == 0, "no member", fmt.Sprintf("%d members", members.Len()), "run `bastide up`: cluster.discovery.enabled must be false")
+}
+
+func (v *verifier) kubernetes(nodes []KubernetesNode, err error) {
+	version, address := "v"+v.c.estate.Kubernetes.Version, v.c.addresses.Nodes[v.node.Name].String()
+	if err != nil {
+		v.unread("Kubernetes node", "Ready", err)
+		return
+	}
+	i := slices.IndexFunc(nodes, func(n KubernetesNode) bool { return n.Name == v.node.Name })
+	if i < 0 {
+		v.add("Kubernetes node", false, "Ready", "it has not joined", "look at its kubelet with `talosctl logs kubelet`")
+		return
+	}
+	n := nodes[i]
+	v.add("Kubernetes node", n.Ready, "Ready", strings.TrimSpace(map[bool]string{true: "Ready", false: "not Ready"}[n.Ready]+" "+n.Why), "look at it with `kubectl describe node "+n.Name+"`")
+	v.add("Kubernetes version", n.KubeletVersion == version, version, n.KubeletVersion, "upgrade Kubernetes, or set kubernetes.version to what runs")
+	v.add("Kubernetes address", slices.Equal(n.InternalIPs, []string{address}), address, strings.Join(n.InternalIPs, " "), "run `bastide up`: machine.kubelet.nodeIP.validSubnets binds the kubelet")
+}
+
+func (v *verifier) etcd(h EtcdHealth) {
+	have := serviceOf(h, v.node.Name)
+	ok := h.Split == "" && holds(h.Members, v.node.Name)
+	if h.Split != "" {
+		have = h.Split
+	}
+	v.add("etcd voter", ok, "a healthy voter", have, "look at it with `talosctl logs etcd`")
+}
+
+// LiveFingerprint is the identity of the live estate, asked of the nodes that
+// answer. It is empty when none does. Nodes of two clusters are an error.
+func (c *Cluster) LiveFingerprint(ctx context.Context) (string, error) {
+	nodes := c.estate.Nodes()
+	seen := make([]contact, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { seen[i] = c.meet(ctx, c.addresses.Nodes[n.Name]) })
+	}
+	wg.Wait()
+	found := ""
+	for i, s := range seen {
+		switch {
+		case s.fingerprint == "":
+		case found == "":
+			found = s.fingerprint
+		case found != s.fingerprint:
+			return "", fmt.Errorf("%s is of cluster %s and others are of %s", nodes[i].Name, s.fingerprint, found)
+		}
+	}
+	return found, ctx.Err()
+}
