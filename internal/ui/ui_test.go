@@ -224,27 +224,3 @@ func TestDetect(t *testing.T) {
 		}
 	}
 }
-
-func TestConfirmTakesTheWholeWord(t *testing.T) {
-	for answer, want := range map[string]bool{"yes\n": true, "YES \n": true, "yes": true, "y\n": false, "\n": false, "": false, "yes please\n": false} {
-		var b strings.Builder
-		got, err := confirm(strings.NewReader(answer), &b, "raise staging?")
-		if err != nil || got != want || b.String() != "bastide: raise staging? (yes/no) " {
-			t.Errorf("%q: got %v, %v after %q", answer, got, err, b.String())
-		}
-	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	for _, in := range []*os.File{nil, null} {
-		q := Questions{In: in, Err: &strings.Builder{}}
-		if _, err := q.Confirm("raise staging?"); outcome.CodeOf(err) != outcome.Refused || !strings.Contains(err.Error(), "--yes") {
-			t.Errorf("without a terminal: %v", err)
-		}
-		if _, err := q.Secret("passphrase"); outcome.CodeOf(err) != outcome.Refused {
-			t.Errorf("without a terminal: %v", err)
-		}
-	}
-}
