@@ -312,9 +312,13 @@ func (s KubernetesNodes) Attributes() []Attribute {
 	return []Attribute{inPlace("ready", strings.Join(s.Ready, " "))}
 }
 
-func fixed(name, value string) Attribute   { return Attribute{Name: name, Value: value, Mutable: Fixed} }
-func inPlace(name, value string) Attribute { return Attribute{Name: name, Value: value, Mutable: InPlace} }
-func grow(name, value string) Attribute    { return Attribute{Name: name, Value: value, Mutable: GrowOnly} }
+func fixed(name, value string) Attribute { return Attribute{Name: name, Value: value, Mutable: Fixed} }
+func inPlace(name, value string) Attribute {
+	return Attribute{Name: name, Value: value, Mutable: InPlace}
+}
+func grow(name, value string) Attribute {
+	return Attribute{Name: name, Value: value, Mutable: GrowOnly}
+}
 
 func joinPrefixes(ps []netip.Prefix) string {
 	out := make([]string, 0, len(ps))

@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,11 +21,7 @@ import (
 var Version = "unknown"
 
 // Streams are a command's standard streams.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
-}
+type Streams struct{ In, Out, Err *os.File }
 
 // app is what every command has: its streams, its environment and its printer.
 // The printer is chosen once, from the flags.
@@ -37,6 +33,9 @@ type app struct {
 	noColor bool
 	timeout time.Duration
 	cancel  context.CancelFunc
+	// progress is the account that notes about nodes go to, while there is one.
+	progress atomic.Pointer[ui.Progress]
+	resume   string // the command that goes on after a failure, once something was begun
 }
 
 // Main runs one command line and returns the process's exit code.
@@ -56,15 +55,26 @@ func Main(ctx context.Context, s Streams, args []string) outcome.Code {
 		return outcome.Done
 	}
 	if a.ui == nil { // the flags themselves were wrong
-		a.choosePrinter()
+		a.choosePrinter(false)
 	}
 	var quiet exit
 	if errors.As(err, &quiet) {
 		return outcome.Code(quiet)
 	}
-	a.ui.Error(err)
+	a.ui.Error(err, a.resume)
 	return outcome.CodeOf(err)
 }
+
+// choosePrinter fixes how the command speaks. stream is for commands that run:
+// in JSON their progress is their result.
+func (a *app) choosePrinter(stream bool) {
+	o := ui.Detect(a.Out, a.Err, a.getenv, a.noColor)
+	o.JSON, o.Stream = a.output == "json", stream
+	a.ui = ui.New(o)
+}
+
+// streams marks the commands whose progress is their result.
+const streams = "streams"
 
 // exit ends a command with a code and without a message; what there was to say
 // has been printed.
@@ -92,7 +102,7 @@ interrupted.`,
 			if a.output != "text" && a.output != "json" {
 				return outcome.Refuse(fmt.Sprintf("--output %s is not known", a.output), "there are two forms of output", "use text or json")
 			}
-			a.choosePrinter()
+			a.choosePrinter(cmd.Annotations[streams] != "")
 			if a.timeout > 0 {
 				ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, outcome.Fail("the command did not end in time",
 					fmt.Sprintf("--timeout allows %s", a.timeout), "run it again: it continues where it stopped"))

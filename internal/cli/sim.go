@@ -86,9 +86,7 @@ func (a *app) simServe(ctx context.Context, f simFlags) error {
 	if err != nil {
 		return outcome.Fail("the simulated region did not start", err.Error(), "free the port or the folder, or name others with --listen and --dir")
 	}
-	if err := a.ui.Result(r.Access.Public(), "simulated region at %s, %g times real speed\nclients: eval \"$(bastide sim env --dir %s)\"\n", r.Access.URL, o.Speed, f.dir); err != nil {
-		return err
-	}
+	a.ui.Result("region", fmt.Sprintf("simulated region at %s, %g times real speed\nclients: eval \"$(bastide sim env --dir %s)\"", r.Access.URL, o.Speed, f.dir), r.Access.Public())
 	return errors.Join(r.Wait(ctx), r.Close())
 }
 
@@ -98,7 +96,7 @@ func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return o, outcome.Refuse("the simulator's folder cannot be made", err.Error(), "name another with --dir")
 	}
-	if old, err := sim.ReadAccess(f.dir); err == nil && alive(old.PID) {
+	if old, err := sim.ReadAccess(f.dir); err == nil && old.Alive() {
 		return o, outcome.Refuse("a simulated region already runs in "+f.dir, fmt.Sprintf("process %d answers at %s", old.PID, old.URL),
 			"stop it with bastide sim stop, or name another folder with --dir")
 	}
@@ -175,7 +173,7 @@ func (a *app) simEnvCommand() *cobra.Command {
 			if err != nil {
 				return outcome.Refuse("no simulated region was found in "+dir, err.Error(), "start one with bastide sim serve, or name its folder with --dir")
 			}
-			return a.ui.Result(access.Environ(), "%s", sim.Exports(access.Environ()))
+			return a.ui.Reveal([]byte(sim.Exports(access.Environ())))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", sim.DefaultDir(), "folder of the running region")
@@ -190,13 +188,15 @@ func (a *app) simStopCommand() *cobra.Command {
 		Example: "  bastide sim stop --dir .rehearsal/region",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			access, err := sim.ReadAccess(dir)
-			if err != nil || !alive(access.PID) {
-				return a.ui.Result(struct{}{}, "no region runs in %s\n", dir)
+			if err != nil || !access.Alive() {
+				a.ui.Notice("no region runs in " + dir)
+				return nil
 			}
 			if err := stopRegion(cmd.Context(), access); err != nil {
 				return err
 			}
-			return a.ui.Result(struct{}{}, "stopped the region in %s\n", dir)
+			a.ui.Notice("stopped the region in " + dir)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", sim.DefaultDir(), "folder of the running region")
@@ -211,7 +211,7 @@ func stopRegion(ctx context.Context, access sim.Access) error {
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for alive(access.PID) {
+	for access.Alive() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -222,6 +222,3 @@ func stopRegion(ctx context.Context, access sim.Access) error {
 	}
 	return nil
 }
-
-// alive says whether a process exists.
-func alive(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }

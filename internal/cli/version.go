@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"runtime"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -22,7 +23,8 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: "  bastide version --output json",
 		RunE: func(*cobra.Command, []string) error {
 			v := versions{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, constants.DefaultKubernetesVersion}
-			return a.ui.Result(v, "bastide %s (%s, %s)\n", v.Bastide, v.Go, v.Platform)
+			a.ui.Result("version", fmt.Sprintf("bastide %s (%s, %s)", v.Bastide, v.Go, v.Platform), v)
+			return nil
 		},
 	}
 }

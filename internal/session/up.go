@@ -11,7 +11,7 @@ import (
 
 // Ready checks what up needs before anything is written: the bundle, and the
 // Talos snapshot that new volumes are made from.
-func (s *Session) Ready(ctx context.Context, v *Survey, p plan.Plan) error {
+func (s *Session) Ready(ctx context.Context, p plan.Plan) error {
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
@@ -43,6 +43,12 @@ func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(ru
 }
 
 // Verify checks on the running nodes what the file promises.
-func (s *Session) Verify(ctx context.Context, v *Survey) ([]talos.Check, error) {
-	return v.Cluster.Verify(ctx)
+func (s *Session) Verify(ctx context.Context, v *Survey) []talos.Check {
+	gateway := v.Inventory.GatewayIP()
+	if v.known != nil { // the run may have made it
+		if o, ok := v.known.Get(string(blueprint.KindGatewayIP) + "/" + s.Estate.Name + "-gateway"); ok {
+			gateway = o.Spec.(blueprint.GatewayIP).Address
+		}
+	}
+	return v.Cluster.Verify(ctx, gateway)
 }

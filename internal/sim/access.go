@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Access is how clients reach a running region. It is kept in the region's
@@ -71,6 +72,9 @@ func Exports(environ []string) string {
 	}
 	return b.String()
 }
+
+// Alive says whether the region's process exists.
+func (a Access) Alive() bool { return a.PID > 0 && syscall.Kill(a.PID, 0) == nil }
 
 // Public is what may be printed: everything but the secret key.
 func (a Access) Public() Access {

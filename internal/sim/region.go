@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,11 +43,9 @@ type Options struct {
 type Region struct {
 	Access Access
 
-	server   *http.Server
-	farm     *node.Farm
-	gateways *ssh.Gateways
-	lbs      *balancer.Balancers
-	served   chan error
+	server *http.Server
+	parts  []io.Closer
+	served chan error
 }
 
 // Start brings a region up. It answers when Start returns.
@@ -55,34 +54,55 @@ func Start(o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, net := clock.New(o.Speed), fabric.New()
-	faults := fault.NewEngine(c)
-	farm, err := node.New(node.Options{
-		Clock: c, Fabric: net, Dir: o.Dir, EtcdProgram: o.EtcdProgram, APIServerProgram: o.APIServer, Log: o.Log, Faults: faults,
-	})
+	r := &Region{Access: o.Access, served: make(chan error, 1)}
+	handler, err := r.build(o)
+	if err == nil {
+		err = errors.Join(handler.Seed(o.Seed), handler.LoadFaults(o.Faults))
+	}
+	if err == nil {
+		r.Access.URL, r.Access.PID = "http://"+listener.Addr().String(), os.Getpid()
+		err = r.Access.write(o.Dir)
+	}
 	if err != nil {
-		_ = listener.Close()
-		return nil, err
-	}
-	r := &Region{
-		Access: o.Access, farm: farm, served: make(chan error, 1),
-		gateways: ssh.New(ssh.Options{Fabric: net, Log: o.Log}),
-		lbs:      balancer.New(balancer.Options{Fabric: net, Clock: c, Log: o.Log}),
-	}
-	handler := api.New(api.Options{
-		Clock: c, Machines: farm, Trouble: farm, Balancers: r.lbs, Gateways: r.gateways, Faults: faults, Log: o.Log,
-	})
-	handler.Seed(o.Seed)
-	if err := handler.Faults(o.Faults); err != nil {
-		return nil, err
-	}
-	r.Access.URL, r.Access.PID = "http://"+listener.Addr().String(), os.Getpid()
-	if err := r.Access.write(o.Dir); err != nil {
-		return nil, err
+		return nil, errors.Join(err, listener.Close(), r.Close())
 	}
 	r.server = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { r.served <- r.server.Serve(listener) }()
 	return r, nil
+}
+
+func (r *Region) build(o Options) (*api.Region, error) {
+	c, net, calls := clock.New(o.Speed), fabric.New(), &calls{speed: o.Speed}
+	farm, err := node.New(node.Options{
+		Clock: c, Fabric: net, Dir: o.Dir, EtcdProgram: o.EtcdProgram, APIServerProgram: o.APIServer, Log: o.Log, Faults: calls,
+	})
+	if err != nil {
+		return nil, err
+	}
+	gateways := ssh.New(ssh.Options{Fabric: net, Log: o.Log})
+	balancers := balancer.New(balancer.Options{Fabric: net, Clock: c, Log: o.Log})
+	r.parts = []io.Closer{gateways, balancers, farm}
+	handler := api.New(api.Options{Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log})
+	calls.region = handler
+	return handler, nil
+}
+
+// calls stands between the nodes and the API's fault script and log, which are
+// made after them.
+type calls struct {
+	region *api.Region
+	speed  float64
+}
+
+// RPC asks the fault script about a call of the Talos API and notes the call.
+func (c *calls) RPC(machine, method string) (node.RPCFault, bool) {
+	f := c.region.RPC(machine, method)
+	if f == nil {
+		return node.RPCFault{}, false
+	}
+	// The script has scaled the delay already; nodes scale what they are given.
+	delay := time.Duration(float64(f.Delay) * c.speed)
+	return node.RPCFault{Code: f.Code, Message: f.Message, Delay: delay, DropReply: f.DropReply}, true
 }
 
 // Wait blocks until the context ends or the API stops serving.
@@ -100,7 +120,14 @@ func (r *Region) Wait(ctx context.Context) error {
 
 // Close ends everything that the region runs. What is on disk stays.
 func (r *Region) Close() error {
-	return errors.Join(r.server.Close(), r.gateways.Close(), r.lbs.Close(), r.farm.Close())
+	var errs []error
+	if r.server != nil {
+		errs = append(errs, r.server.Close())
+	}
+	for _, p := range r.parts {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // listenLoopback refuses every address that other machines could reach: the

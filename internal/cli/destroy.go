@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+	"bastide/internal/run"
+	"bastide/internal/scaleway"
+	"bastide/internal/session"
+	"bastide/internal/ui"
+)
+
+func (a *app) destroyCommand() *cobra.Command {
+	var yes bool
+	cmd := env(&cobra.Command{
+		Use:   "destroy ENV",
+		Short: "Take the estate down and prove that nothing is left",
+		Long: `Take the estate down and prove that nothing is left: an inventory first, then the
+removal, then a fresh inventory. It works with a dead cluster and without the
+secrets bundle. Things without the estate's mark are named and never removed.`,
+		Annotations: map[string]string{streams: "yes"},
+		Example:     "  bastide destroy envs/staging",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.destroy(ctx, s, args[0], yes) })
+		},
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes bool) error {
+	inv, p, err := s.Teardown(ctx)
+	if err != nil {
+		return err
+	}
+	a.ui.Table(inventoryTable(s.Estate.Name, inv))
+	if len(p.Actions) == 0 {
+		return nil
+	}
+	if err := a.confirm(yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume"))); err != nil {
+		return err
+	}
+	a.resume = "bastide destroy " + path
+	progress, end := a.begin("destroy "+s.Estate.Name, len(p.Actions))
+	left, err := s.Destroy(ctx, inv, p, func(e run.Event) { tell(progress, e) })
+	end()
+	if err != nil {
+		return err
+	}
+	a.ui.Table(inventoryTable(s.Estate.Name, left))
+	if !left.Empty() {
+		return outcome.Fail("the estate is not gone", fmt.Sprintf("%d things are left", len(left.Items)), "run the command again")
+	}
+	return nil
+}
+
+func inventoryTable(name string, inv *scaleway.Inventory) ui.Table {
+	t := ui.Table{Kind: "inventory", Title: "inventory of " + name, Columns: []string{"kind", "name", "id", "zone", "status"}, Empty: "nothing of " + name + " exists at Scaleway"}
+	for _, it := range inv.Items {
+		t.Rows = append(t.Rows, []string{string(it.Kind), it.Name, it.CloudID, it.Zone, it.Status})
+	}
+	return t
+}
+
+func count(actions []plan.Action, kind string) string {
+	n := 0
+	for _, a := range actions {
+		if string(a.Step.Kind) == kind {
+			n++
+		}
+	}
+	if n == 1 {
+		return "1 " + kind
+	}
+	return fmt.Sprintf("%d %ss", n, kind)
+}

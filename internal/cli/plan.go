@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/session"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var exitCode bool
+	cmd := env(&cobra.Command{
+		Use:   "plan ENV",
+		Short: "Show what up would do, with the reason and what each step disrupts",
+		Long: `Show what up would do, with the reason and what each step disrupts. Nothing is
+written. Values that cannot be known before the run say why.`,
+		Example: `  bastide plan envs/staging
+  bastide plan envs/staging --exit-code --output json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
+				v, err := s.Survey(ctx)
+				if err != nil {
+					return err
+				}
+				p := v.Plan()
+				a.ui.Plan(p)
+				if exitCode && !p.Empty() {
+					return exit(outcome.Changes)
+				}
+				return nil
+			})
+		},
+	})
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 2 when there is something to do")
+	return cmd
+}

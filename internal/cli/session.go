@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/session"
+	"bastide/internal/ui"
+	"bastide/internal/vault"
+)
+
+// open opens the environment that a command names. progress, when there is one,
+// is told what nodes are waited for.
+func (a *app) open(path string) (*session.Session, error) {
+	c := session.Config{
+		Path: path, LookupEnv: os.LookupEnv, UserAgent: "bastide/" + Version, Notice: a.ui.Notice,
+		Note: func(node, text string) {
+			if p := a.progress.Load(); p != nil {
+				(*p).Note("machine/"+node, text)
+			}
+		},
+	}
+	questions := a.questions()
+	if questions.Anybody() {
+		c.Ask = func(label string) (vault.Secret, error) {
+			text, err := questions.Secret(label)
+			return vault.NewSecret(string(text)), err
+		}
+	}
+	return session.Open(c)
+}
+
+func (a *app) questions() ui.Questions { return ui.Questions{In: a.In, Err: a.Err} }
+
+// confirm asks before something is written, unless --yes said so already.
+func (a *app) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	ok, err := a.questions().Confirm(question)
+	if err == nil && !ok {
+		err = outcome.Refuse("nothing was done", "it was not confirmed", "run the command again and answer yes")
+	}
+	return err
+}
+
+// begin starts a progress account that notes about nodes go to.
+func (a *app) begin(title string, steps int) (ui.Progress, func()) {
+	p := a.ui.Progress(title, steps)
+	a.progress.Store(&p)
+	return p, func() {
+		a.progress.Store(nil)
+		p.End()
+	}
+}
+
+// env is the argument that every command about an environment has.
+func env(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	return cmd
+}
+
+// withSession opens the environment for the time of f.
+func (a *app) withSession(ctx context.Context, path string, f func(context.Context, *session.Session) error) error {
+	s, err := a.open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	return f(ctx, s)
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+	"bastide/internal/session"
+	"bastide/internal/talos"
+	"bastide/internal/ui"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return env(&cobra.Command{
+		Use:   "status ENV",
+		Short: "Show the cloud, the nodes, etcd with its quorum, and Kubernetes",
+		Long: `Show the cloud, the nodes, etcd with its quorum, and Kubernetes. Exit code 1 says
+that something is not as it should be; the sentences at the end say what.`,
+		Example: "  bastide status envs/staging",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
+				st, err := s.Status(ctx)
+				if err != nil {
+					return err
+				}
+				shown := statusOf(s.Estate.Name, st)
+				a.ui.Status(shown)
+				if !shown.Healthy {
+					return exit(outcome.Failed)
+				}
+				return nil
+			})
+		},
+	})
+}
+
+// statusOf lays out what was read. An estate of which nothing exists is not
+// unhealthy: there is nothing.
+func statusOf(name string, st *session.Status) ui.Status {
+	out := ui.Status{Estate: name}
+	for _, it := range st.Inventory.Items {
+		out.Cloud = append(out.Cloud, ui.CloudItem{Kind: string(it.Kind), Name: it.Name, ID: it.CloudID, Zone: it.Zone,
+			State: it.Status, OK: it.Settled && it.Broken == "", Note: it.Broken})
+		if it.Broken != "" {
+			out.Problems = append(out.Problems, fmt.Sprintf("%s %s: %s", it.Kind, it.Name, it.Broken))
+		}
+	}
+	if len(out.Cloud) == 0 {
+		out.Healthy = true
+		return out
+	}
+	for _, action := range st.Survey.Plan().Actions {
+		if action.Op != plan.Keep {
+			out.Problems = append(out.Problems, fmt.Sprintf("%s: %s", action.Step.ID, action.Reason))
+		}
+	}
+	for _, stray := range st.Survey.Live.Strays {
+		out.Problems = append(out.Problems, fmt.Sprintf("%s %s (%s): %s", stray.Kind, stray.Name, stray.CloudID, stray.Why))
+	}
+	nodesOf(st, &out)
+	etcdOf(st.Etcd, &out)
+	kubernetesOf(st, &out)
+	out.Healthy = len(out.Problems) == 0
+	return out
+}
+
+func nodesOf(st *session.Status, out *ui.Status) {
+	kube := map[string]talos.KubernetesNode{}
+	for _, n := range st.Kubernetes {
+		kube[n.Name] = n
+	}
+	for _, n := range st.Nodes {
+		item := ui.NodeItem{Name: n.Name, Role: string(n.Role), Address: n.Address.String(), Power: power(st, n.Name),
+			Stage: orState(n.Stage, string(n.State)), Talos: n.Version, Kube: "absent", Note: n.Problem}
+		if k, ok := kube[n.Name]; ok {
+			item.Kube = "Ready"
+			if !k.Ready {
+				item.Kube, item.Note = "NotReady", strings.TrimSpace(item.Note+" "+k.Why)
+			}
+		}
+		item.OK = n.State == talos.Ours && n.Problem == "" && item.Kube == "Ready"
+		if n.Staged {
+			item.OK, item.Note = false, "a change waits for a reboot"
+		}
+		if !item.OK {
+			out.Problems = append(out.Problems, fmt.Sprintf("%s is %s, Kubernetes says %s: %s", n.Name, item.Stage, item.Kube, orState(item.Note, "no reason was given")))
+		}
+		out.Nodes = append(out.Nodes, item)
+	}
+}
+
+func power(st *session.Status, node string) string {
+	if o, ok := st.Survey.Live.Steps["power/"+node]; ok {
+		return o.Status
+	}
+	return "absent"
+}
+
+func orState(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func etcdOf(h *talos.EtcdHealth, out *ui.Status) {
+	if h == nil {
+		return
+	}
+	e := &ui.Etcd{Picture: h.Members.Picture(), OK: h.Members.Has() && h.Split == ""}
+	for _, n := range h.Nodes {
+		m := ui.EtcdMember{Name: n.Node, ID: fmt.Sprintf("%016x", n.MemberID), Role: "voter", Leader: n.Leader,
+			Healthy: n.Problem == "" && len(n.Errors) == 0 && n.MemberID != 0, Size: n.DBSize, Note: n.Problem}
+		if n.MemberID == 0 {
+			m.ID, m.Role = "", "no member"
+		} else if n.Learner {
+			m.Role = "learner"
+		}
+		if !m.Healthy {
+			m.Note = orState(m.Note, "etcd service "+n.Service)
+			out.Problems = append(out.Problems, fmt.Sprintf("etcd on %s: %s", n.Node, m.Note))
+		}
+		e.Alarms = append(e.Alarms, n.Alarms...)
+		e.Members = append(e.Members, m)
+	}
+	for _, alarm := range e.Alarms {
+		out.Problems, e.OK = append(out.Problems, "etcd alarm: "+alarm), false
+	}
+	if h.Split != "" {
+		out.Problems = append(out.Problems, "etcd is split: "+h.Split)
+	}
+	out.Etcd = e
+}
+
+func kubernetesOf(st *session.Status, out *ui.Status) {
+	if st.Endpoint == "" {
+		return
+	}
+	k := &ui.Kubernetes{Endpoint: st.Endpoint, Version: st.Version, Reachable: st.APIErr == nil, Nodes: len(st.Nodes)}
+	for _, n := range st.Kubernetes {
+		if n.Ready {
+			k.Ready++
+		}
+	}
+	if st.APIErr != nil {
+		k.Note = st.APIErr.Error()
+		out.Problems = append(out.Problems, "the Kubernetes API does not answer: "+k.Note)
+	}
+	out.Kubernetes = k
+}

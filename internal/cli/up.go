@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+	"bastide/internal/run"
+	"bastide/internal/session"
+	"bastide/internal/talos"
+	"bastide/internal/ui"
+)
+
+func (a *app) upCommand() *cobra.Command {
+	var yes bool
+	cmd := env(&cobra.Command{
+		Use:   "up ENV",
+		Short: "Raise the estate, or bring it to what the file says",
+		Long: `Raise the estate, or bring it to what the file says: plan, ask, carry the plan
+out, then check on the running nodes that it is so. It can be stopped and killed
+at any moment; running it again continues.`,
+		Annotations: map[string]string{streams: "yes"},
+		Example: `  bastide up envs/staging
+  bastide up envs/staging --yes`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.up(ctx, s, args[0], yes) })
+		},
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool) error {
+	if _, err := s.Unlock(); err != nil {
+		return err
+	}
+	v, err := s.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	p := v.Plan()
+	a.ui.Plan(p)
+	if refused := p.Refusals(); len(refused) > 0 {
+		return outcome.Refuse(fmt.Sprintf("%s cannot be brought to what the file asks", refused[0].Step.ID), refused[0].Reason, "decide what is right and change the file or the thing itself")
+	}
+	if !p.Empty() {
+		if err := s.Ready(ctx, p); err != nil {
+			return err
+		}
+		if err := a.confirm(yes, "carry this plan out?"); err != nil {
+			return err
+		}
+		a.resume = "bastide up " + path
+		steps := 0
+		for _, action := range p.Actions {
+			if action.Op != "keep" {
+				steps++
+			}
+		}
+		progress, end := a.begin("up "+s.Estate.Name, steps)
+		err = s.Up(ctx, v, p, func(e run.Event) { tell(progress, e) })
+		end()
+		if err != nil {
+			return err
+		}
+	}
+	return a.judge(s.Estate.Name, s.Verify(ctx, v))
+}
+
+// tell passes a step's event on to the progress account.
+func tell(p ui.Progress, e run.Event) {
+	switch e.Phase {
+	case run.Started:
+		p.Start(e.Step.ID)
+	case run.Finished:
+		p.Done(e.Step.ID, e.Took)
+	case run.Broke:
+		p.Failed(e.Step.ID, e.Took, e.Err)
+	case run.Skipped:
+		p.Skipped(e.Step.ID, "an earlier step did not happen")
+	}
+}
+
+// judge prints the checks on the running nodes and fails when one did not pass.
+func (a *app) judge(name string, checks []talos.Check) error {
+	v := ui.Verdict{Passed: true}
+	var bad []string
+	for _, c := range checks {
+		detail := c.Have
+		if !c.OK {
+			detail = fmt.Sprintf("have %s, want %s; %s", c.Have, c.Want, c.Fix)
+			bad = append(bad, c.Node+" "+c.Name)
+			v.Passed = false
+		}
+		v.Checks = append(v.Checks, ui.Check{Name: c.Node + ": " + c.Name, Passed: c.OK, Detail: detail})
+	}
+	if v.Passed {
+		v.Sentence = fmt.Sprintf("%s is up: %d checks on the running nodes passed", name, len(checks))
+		a.ui.Verdict(v)
+		return nil
+	}
+	v.Sentence = fmt.Sprintf("%s is up and not as it should be: %d of %d checks failed", name, len(bad), len(checks))
+	a.ui.Verdict(v)
+	return outcome.Fail(name+" is not as the file says", fmt.Sprintf("%d of %d checks failed, the first is %s", len(bad), len(checks), bad[0]), "see the checks above")
+}

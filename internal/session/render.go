@@ -1,0 +1,57 @@
+package session
+
+import (
+	"net/netip"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/talos"
+	"bastide/internal/vault"
+)
+
+// RenderedMachine is one node's machine configuration.
+type RenderedMachine struct {
+	Node string
+	Text []byte
+}
+
+// RenderMachines renders every node's configuration offline. Without secrets
+// they are masked, and where there is no bundle a throwaway one stands in.
+func (s *Session) RenderMachines(gateway netip.Addr, secrets bool) ([]RenderedMachine, error) {
+	bundle, err := s.renderBundle(secrets)
+	if err != nil {
+		return nil, err
+	}
+	g, err := blueprint.Build(s.Estate, nil, s.Estate.Admin.PublicKeys)
+	if err != nil {
+		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
+	}
+	r, err := talos.NewRenderer(s.Estate, bundle)
+	if err != nil {
+		return nil, err
+	}
+	addresses := talos.AddressesOf(g, s.Estate, gateway)
+	var out []RenderedMachine
+	for _, n := range s.Estate.Nodes() {
+		c, err := r.Node(n, addresses)
+		if err != nil {
+			return nil, err
+		}
+		text := c.Bytes()
+		if !secrets {
+			if text, err = talos.Masked(text); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, RenderedMachine{n.Name, text})
+	}
+	return out, nil
+}
+
+func (s *Session) renderBundle(secrets bool) (*vault.Bundle, error) {
+	if secrets {
+		return s.Unlock()
+	}
+	return vault.Generate(s.Estate.Talos.Version, time.Now())
+}
