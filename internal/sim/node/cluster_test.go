@@ -1,0 +1,260 @@
+package node_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"google.golang.org/grpc"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"bastide/internal/sim/balancer"
+	"bastide/internal/sim/clock"
+	"bastide/internal/sim/fabric"
+	"bastide/internal/sim/hardware"
+	"bastide/internal/sim/node"
+)
+
+// TestMain lets the test program be the etcd of the nodes that it simulates.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "etcd-child" {
+		if err := node.RunEtcd(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// apiServer finds the kube-apiserver that the tests run, or skips.
+func apiServer(t *testing.T) string {
+	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), "/tmp/bin"} {
+		p := filepath.Join(dir, "kube-apiserver")
+		if _, err := os.Stat(p); dir != "" && err == nil {
+			return p
+		}
+	}
+	t.Skip("no kube-apiserver: build it with tools/build.sh and name its folder in BASTIDE_TOOLS")
+	return ""
+}
+
+const testNetwork = "pn-1"
+
+// admin is the address in the private network that the tests call from.
+var admin = netip.MustParseAddr("172.16.0.250")
+
+// region is a small world: a network, machines, and a load balancer for 6443.
+type region struct {
+	t      *testing.T
+	farm   *node.Farm
+	fabric *fabric.Fabric
+	lb     *balancer.Set
+	bundle *secrets.Bundle
+	input  *generate.Input
+}
+
+func newRegion(t *testing.T, change func(*node.Options)) *region {
+	r := &region{t: t, fabric: fabric.New()}
+	var log *slog.Logger
+	if testing.Verbose() {
+		log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	}
+	opt := node.Options{
+		Clock: clock.New(20), Fabric: r.fabric, Dir: t.TempDir(), EtcdProgram: []string{os.Args[0], "etcd-child"}, Log: log,
+	}
+	if change != nil {
+		change(&opt)
+	}
+	var err error
+	if r.farm, err = node.New(opt); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.farm.Close() })
+	r.lb = balancer.New(opt.Clock, r.fabric, log)
+	t.Cleanup(func() { _ = r.lb.Close() })
+	r.fabric.HostUp(testNetwork, admin)
+
+	contract := config.TalosVersionCurrent
+	if r.bundle, err = secrets.NewBundle(secrets.NewClock(), contract); err != nil {
+		t.Fatal(err)
+	}
+	r.input, err = generate.NewInput("test", "https://172.16.0.2:6443", "1.36.3", generate.WithSecretsBundle(r.bundle),
+		generate.WithClusterDiscovery(false), generate.WithVersionContract(contract))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
+
+// hardwareOf describes a machine with one Talos disk.
+func hardwareOf(name, addr string) hardware.Machine {
+	return hardware.Machine{
+		ServerID: "server-" + name, Name: name, Hostname: name, Zone: "fr-par-1", CommercialType: "PLAY2-NANO", RAMBytes: 8 << 30, CPUs: 2,
+		NICs:    []hardware.NIC{{ID: "nic-" + name, MAC: "02:00:00:00:00:01", NetworkID: testNetwork, Address: netip.MustParsePrefix(addr + "/22"), Gateway: netip.MustParseAddr("172.16.0.1")}},
+		Volumes: []hardware.Volume{{ID: "volume-" + name, SizeBytes: 20e9, Image: &hardware.TalosImage{Version: "v1.13.5", Schematic: strings.Repeat("a", 64), Extensions: []string{"siderolabs/gvisor"}}}},
+	}
+}
+
+// machineConfig renders the configuration of a role.
+func (r *region) machineConfig(kind machinetype.Type, change func(*v1alpha1.Config)) []byte {
+	p, err := r.input.Config(kind)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	p, err = p.PatchV1Alpha1(func(c *v1alpha1.Config) error {
+		if change != nil {
+			change(c)
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	raw, err := p.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return raw
+}
+
+func (r *region) dialer() grpc.DialOption {
+	return grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		ap, err := netip.ParseAddrPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		return r.fabric.Dial(ctx, testNetwork, admin, ap.Addr(), int(ap.Port()))
+	})
+}
+
+// insecure is a client as of `talosctl --insecure`.
+func (r *region) insecure(addr string) *client.Client {
+	c, err := client.New(context.Background(), client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(addr), client.WithGRPCDialOptions(r.dialer()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// talos is a client with the administrator's certificate.
+func (r *region) talos(addr string) *client.Client {
+	cert, err := r.bundle.GenerateTalosAPIClientCertificate(adminRole())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	conf := clientconfig.NewConfig("test", []string{addr}, r.bundle.Certs.OS.Crt, cert)
+	c, err := client.New(context.Background(), client.WithConfig(conf), client.WithGRPCDialOptions(r.dialer()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// until repeats a check until it passes; the deadline is generous since the
+// processor may be shared.
+func (r *region) until(what string, limit time.Duration, check func(context.Context) error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var last error
+	for {
+		try, done := context.WithTimeout(ctx, 5*time.Second)
+		err := check(try)
+		done()
+		if err == nil {
+			return
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			r.t.Fatalf("%s: %v", what, last)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// apply pushes a configuration to a machine in maintenance.
+func (r *region) apply(addr string, raw []byte) {
+	r.t.Helper()
+	c := r.insecure(addr)
+	r.until("maintenance API of "+addr, time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := c.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: raw, Mode: machine.ApplyConfigurationRequest_AUTO}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// balance puts a load balancer at 172.16.0.2:6443 before servers.
+func (r *region) balance(servers ...string) {
+	var addrs []netip.Addr
+	for _, s := range servers {
+		addrs = append(addrs, netip.MustParseAddr(s))
+	}
+	r.lb.Apply(hardware.Balancer{
+		ID: "lb", Attachments: []hardware.Attachment{{NetworkID: testNetwork, Address: netip.MustParseAddr("172.16.0.2")}},
+		Frontends: []hardware.Frontend{{Port: 6443, Backend: hardware.Backend{Port: 6443, Servers: addrs, CheckDelay: 3 * time.Second, CheckTimeout: time.Second, CheckRetries: 3}}},
+	})
+}
+
+// kube is a client through the load balancer.
+func (r *region) kube(c *client.Client) *kubernetes.Clientset {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	raw, err := c.Kubeconfig(ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	conf, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	conf.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return r.fabric.Dial(ctx, testNetwork, admin, netip.MustParseAddr("172.16.0.2"), 6443)
+	}
+	k, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return k
+}
+
+// raise powers machines on and configures them at the same time.
+func (r *region) raise(machines []hardware.Machine, configOf func(hardware.Machine) []byte) {
+	var wg sync.WaitGroup
+	for _, m := range machines {
+		r.farm.PowerOn(m)
+		wg.Go(func() { r.apply(m.NICs[0].Address.Addr().String(), configOf(m)) })
+	}
+	wg.Wait()
+}

@@ -1,0 +1,188 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+var errNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
+
+// gate stands before every call of the API: it finds out who asks, sends the
+// call on when it is for another node, applies faults, and checks the role.
+type gate struct {
+	node        *node
+	maintenance bool
+}
+
+type rolesKey struct{}
+
+// rolesOf returns the roles of the caller.
+func rolesOf(ctx context.Context) role.Set {
+	set, _ := ctx.Value(rolesKey{}).(role.Set)
+	return set
+}
+
+// roles of a caller are the organizations of its certificate. Only another
+// node's API, whose certificate says so, may speak for somebody else.
+func (g *gate) roles(ctx context.Context) role.Set {
+	if g.maintenance {
+		return role.MakeSet(role.Reader)
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return role.MakeSet()
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return role.MakeSet()
+	}
+	set, _ := role.Parse(info.State.PeerCertificates[0].Subject.Organization)
+	if set.Includes(role.Impersonator) {
+		if md, ok := metadata.FromIncomingContext(ctx); ok && len(md[roleKey]) > 0 {
+			set, _ = role.Parse(md[roleKey])
+		}
+	}
+	return set
+}
+
+func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	ctx = context.WithValue(ctx, rolesKey{}, g.roles(ctx))
+	to, err := g.route(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case to.many != nil:
+		return g.node.fanOut(ctx, info.FullMethod, req, to.many)
+	case to.one != "":
+		return g.node.passOn(ctx, info.FullMethod, req, to.one)
+	}
+	if err := g.authorize(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	drop, err := g.fault(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := handler(ctx, req)
+	if drop {
+		return nil, errDropped
+	}
+	return reply, err
+}
+
+func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx := context.WithValue(ss.Context(), rolesKey{}, g.roles(ss.Context()))
+	ss = &streamWith{ss, ctx}
+	to, err := g.route(ctx, info.FullMethod)
+	if err != nil {
+		return err
+	}
+	switch {
+	case to.many != nil:
+		return g.node.fanOutStream(ss, info, to.many)
+	case to.one != "":
+		return g.node.passOnStream(ss, info, to.one, false)
+	}
+	if err := g.authorize(ctx, info.FullMethod); err != nil {
+		return err
+	}
+	drop, err := g.fault(ctx, info.FullMethod)
+	if err != nil {
+		return err
+	}
+	err = handler(srv, ss)
+	if drop {
+		return errDropped
+	}
+	return err
+}
+
+// unknown answers for methods that no service has.
+func (g *gate) unknown(_ any, ss grpc.ServerStream) error {
+	if !g.roles(ss.Context()).Includes(role.Admin) {
+		return errNotAuthorized
+	}
+	method, _ := grpc.MethodFromServerStream(ss)
+	return status.Errorf(codes.Unimplemented, "unknown method %s", method)
+}
+
+// authorize applies Talos's table of roles; a method that is not in it is for
+// administrators.
+func (g *gate) authorize(ctx context.Context, method string) error {
+	allowed, ok := rules[method]
+	if !ok {
+		allowed = role.MakeSet(role.Admin)
+	}
+	if rolesOf(ctx).IncludesAny(allowed) {
+		return nil
+	}
+	return errNotAuthorized
+}
+
+var errDropped = status.Error(codes.Unavailable, "error reading from server: EOF")
+
+// fault applies a fault script to a call that this node is about to serve.
+func (g *gate) fault(ctx context.Context, method string) (drop bool, err error) {
+	if g.node.farm.opt.Faults == nil {
+		return false, nil
+	}
+	f, ok := g.node.farm.opt.Faults.RPC(g.node.hw.Name, method[strings.LastIndexByte(method, '/')+1:])
+	if !ok {
+		return false, nil
+	}
+	if f.Delay > 0 {
+		if err := g.node.spend(ctx, f.Delay); err != nil {
+			return false, status.FromContextError(err).Err()
+		}
+	}
+	if f.Code != codes.OK {
+		return false, status.Error(f.Code, f.Message)
+	}
+	return f.DropReply, nil
+}
+
+type streamWith struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *streamWith) Context() context.Context { return s.ctx }
+
+// accessPolicy is what the resource API lets a caller do: read known types in
+// known namespaces, secrets only as an administrator.
+func (n *node) accessPolicy(ctx context.Context, access state.Access) error {
+	if !access.Verb.Readonly() {
+		return status.Error(codes.PermissionDenied, "write access is not allowed")
+	}
+	rd, err := safe.StateGet[*meta.ResourceDefinition](ctx, n.resources, resource.NewMetadata(
+		meta.NamespaceName, meta.ResourceDefinitionType, strings.ToLower(access.ResourceType), resource.VersionUndefined))
+	if state.IsNotFoundError(err) {
+		return status.Error(codes.PermissionDenied, fmt.Sprintf("resource type %q is not supported", access.ResourceType))
+	}
+	if err != nil {
+		return err
+	}
+	if rd.TypedSpec().Sensitivity == meta.Sensitive && !rolesOf(ctx).Includes(role.Admin) {
+		return errNotAuthorized
+	}
+	_, err = safe.StateGet[*meta.Namespace](ctx, n.resources, resource.NewMetadata(
+		meta.NamespaceName, meta.NamespaceType, access.ResourceNamespace, resource.VersionUndefined))
+	if state.IsNotFoundError(err) {
+		return status.Error(codes.PermissionDenied, fmt.Sprintf("namespace %q is not supported", access.ResourceNamespace))
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+package node
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	stdx509 "crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/net"
+	certs "k8s.io/api/certificates/v1"
+	coordination "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// kubelet joins the node to its cluster and reports for it. It runs no
+// containers: a pod that is bound to the node is said to run after a while.
+type kubelet struct {
+	node *node
+	wake chan struct{}
+
+	mu     sync.Mutex
+	have   *kubernetes.Clientset // with the node's own identity
+	cni    bool                  // a network plug-in has been started on the node
+	joined bool
+}
+
+func newKubelet(n *node) *kubelet { return &kubelet{node: n, wake: make(chan struct{}, 1)} }
+
+// poke makes the kubelet look at its configuration now.
+func (k *kubelet) poke() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *kubelet) run() {
+	n := k.node
+	n.services.set("kubelet", stateWaiting, `Waiting for service "cri" to be "up", time sync, network`)
+	if !n.awaitTime(n.ctx) || n.pause(n.ctx, imagePullTime) != nil {
+		return
+	}
+	n.services.set("kubelet", stateRunning, "Started task kubelet")
+	n.services.health("kubelet", true, "Health check successful")
+	if !n.untilDone(n.ctx, serviceRestart, "kubelet", k.join) {
+		return
+	}
+	n.spawn(k.runPods)
+	for n.ctx.Err() == nil {
+		try, cancel := context.WithTimeout(n.ctx, 10*time.Second)
+		if err := k.report(try); err != nil && n.ctx.Err() == nil {
+			n.logOf("kubelet").add("error updating node status, will retry: " + err.Error())
+		}
+		cancel()
+		t := time.NewTimer(max(n.farm.opt.Clock.Scale(kubeletPeriod), 2*time.Second))
+		select {
+		case <-n.ctx.Done():
+		case <-k.wake:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// client returns the client with the node's identity, an error before it has one.
+func (k *kubelet) client() (*kubernetes.Clientset, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.have == nil {
+		return nil, errors.New("kubelet client config is not ready yet")
+	}
+	return k.have, nil
+}
+
+func (k *kubelet) certFile() string {
+	return filepath.Join(k.node.disks.ephemeral().ephemeralDir(), "kubelet-client.pem")
+}
+
+// join gets the node an identity: the one on its disk, or a new one that it asks
+// for with the bootstrap token.
+func (k *kubelet) join(ctx context.Context) error {
+	pair, err := os.ReadFile(k.certFile())
+	if err != nil || !k.usable(pair) {
+		if pair, err = k.bootstrap(ctx); err != nil {
+			return fmt.Errorf("failed to run Kubelet: %w", err)
+		}
+		if err := os.WriteFile(k.certFile(), pair, 0o600); err != nil {
+			return err
+		}
+	}
+	conf := k.node.kubeConfig(k.node.ownDial)
+	conf.CertData, conf.KeyData = pair, pair
+	conf.UserAgent = "kubelet/" + imageTag(k.node.config().Machine().Kubelet().Image())
+	c, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.have = c
+	k.mu.Unlock()
+	return nil
+}
+
+// usable tells whether a stored identity is this node's, in time, and of the
+// cluster's present authority.
+func (k *kubelet) usable(pair []byte) bool {
+	block, _ := pem.Decode(pair)
+	if block == nil {
+		return false
+	}
+	c, err := stdx509.ParseCertificate(block.Bytes)
+	if err != nil || c.Subject.CommonName != "system:node:"+k.node.hostname() {
+		return false
+	}
+	pool := stdx509.NewCertPool()
+	pool.AppendCertsFromPEM(k.node.kubeConfig(nil).CAData)
+	_, err = c.Verify(stdx509.VerifyOptions{Roots: pool, KeyUsages: []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}})
+	return err == nil
+}
+
+// bootstrap asks for a client certificate and waits until it is issued.
+func (k *kubelet) bootstrap(ctx context.Context) ([]byte, error) {
+	n := k.node
+	token := n.config().Cluster().Token()
+	conf := n.kubeConfig(n.ownDial)
+	conf.BearerToken = token.ID() + "." + token.Secret()
+	c, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := stdx509.CreateCertificateRequest(rand.Reader, &stdx509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + n.hostname(), Organization: []string{"system:nodes"}},
+	}, key)
+	if err != nil {
+		return nil, err
+	}
+	csrs := c.CertificatesV1().CertificateSigningRequests()
+	csr, err := csrs.Create(ctx, &certs.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-csr-"},
+		Spec: certs.CertificateSigningRequestSpec{
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certs.KubeAPIServerClientKubeletSignerName,
+			Usages: []certs.KeyUsage{certs.UsageDigitalSignature, certs.UsageClientAuth},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot create certificate signing request: %w", err)
+	}
+	for len(csr.Status.Certificate) == 0 {
+		if err := n.pause(ctx, time.Second); err != nil {
+			return nil, fmt.Errorf("waiting for certificate signing request %s: %w", csr.Name, err)
+		}
+		if csr, err = csrs.Get(ctx, csr.Name, metav1.GetOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	keyDER, err := stdx509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return append(csr.Status.Certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})...), nil
+}
+
+// renewLease says that the node is alive.
+func (k *kubelet) renewLease(ctx context.Context, c *kubernetes.Clientset) error {
+	name := k.node.hostname()
+	leases := c.CoordinationV1().Leases("kube-node-lease")
+	now := metav1.NowMicro()
+	seconds := int32(leaseDuration / time.Second)
+	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+	if isNotFound(err) {
+		_, err = leases.Create(ctx, &coordination.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-node-lease"},
+			Spec:       coordination.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		}, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	lease.Spec.RenewTime, lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &now, &name, &seconds
+	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// nodeIP is the address that the kubelet registers with: the first one in the
+// valid subnets. Public addresses are no candidates.
+func (n *node) nodeIP() netip.Addr {
+	var private []netip.Addr
+	for _, nic := range n.hw.NICs {
+		if nic.Address.IsValid() {
+			private = append(private, nic.Address.Addr())
+		}
+	}
+	if len(private) == 0 {
+		private = n.hw.PublicIPs
+	}
+	cfg := n.config()
+	if cfg == nil || cfg.Machine() == nil {
+		return first(private)
+	}
+	subnets := cfg.Machine().Kubelet().NodeIP().ValidSubnets()
+	if len(subnets) == 0 {
+		return first(private)
+	}
+	found, err := net.FilterIPs(private, subnets)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return first(found)
+}
+
+func first(all []netip.Addr) netip.Addr {
+	if len(all) == 0 {
+		return netip.Addr{}
+	}
+	return all[0]
+}

@@ -1,0 +1,306 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// daemonSets keeps one pod of each DaemonSet on every node that it fits.
+func (m *controllers) daemonSets(ctx context.Context) error {
+	sets, err := m.in.Apps().V1().DaemonSets().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	nodes, err := m.in.Core().V1().Nodes().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, ds := range sets {
+		if ds.DeletionTimestamp == nil {
+			failed = append(failed, m.daemonSet(ctx, ds, nodes))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (m *controllers) daemonSet(ctx context.Context, ds *apps.DaemonSet, nodes []*core.Node) error {
+	mine, err := m.podsOf(ds.Namespace, ds.UID)
+	if err != nil {
+		return err
+	}
+	tolerations := append(slices.Clone(ds.Spec.Template.Spec.Tolerations), daemonTolerations(ds.Spec.Template.Spec.HostNetwork)...)
+	var wanted, ready int32
+	var failed []error
+	for _, o := range nodes {
+		if !fits(o, ds.Spec.Template.Spec.NodeSelector, tolerations) {
+			continue
+		}
+		wanted++
+		i := slices.IndexFunc(mine, func(p *core.Pod) bool { return p.Spec.NodeName == o.Name && p.DeletionTimestamp == nil })
+		if i >= 0 {
+			if podReady(mine[i]) {
+				ready++
+			}
+			continue
+		}
+		p := podFrom(ds.Spec.Template, ds.Namespace, ds.Name+"-", metav1.NewControllerRef(ds, apps.SchemeGroupVersion.WithKind("DaemonSet")))
+		p.Spec.NodeName, p.Spec.Tolerations = o.Name, tolerations
+		_, err := m.c.CoreV1().Pods(ds.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		failed = append(failed, ignore(err, apierrors.IsForbidden))
+	}
+	s := ds.Status
+	s.DesiredNumberScheduled, s.CurrentNumberScheduled, s.UpdatedNumberScheduled = wanted, wanted, wanted
+	s.NumberReady, s.NumberAvailable, s.NumberUnavailable, s.ObservedGeneration = ready, ready, wanted-ready, ds.Generation
+	if s.NumberReady != ds.Status.NumberReady || s.DesiredNumberScheduled != ds.Status.DesiredNumberScheduled || s.ObservedGeneration != ds.Status.ObservedGeneration {
+		ds = ds.DeepCopy()
+		ds.Status = s
+		_, err := m.c.AppsV1().DaemonSets(ds.Namespace).UpdateStatus(ctx, ds, metav1.UpdateOptions{})
+		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
+	}
+	return errors.Join(failed...)
+}
+
+// deployments keeps one ReplicaSet per template of each Deployment, and scales
+// those of former templates to nothing.
+func (m *controllers) deployments(ctx context.Context) error {
+	all, err := m.in.Apps().V1().Deployments().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, d := range all {
+		if d.DeletionTimestamp == nil {
+			failed = append(failed, m.deployment(ctx, d.DeepCopy()))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (m *controllers) deployment(ctx context.Context, d *apps.Deployment) error {
+	sets, err := m.in.Apps().V1().ReplicaSets().Lister().ReplicaSets(d.Namespace).List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	hash := templateHash(d.Spec.Template)
+	name := d.Name + "-" + hash
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	var current *apps.ReplicaSet
+	var failed []error
+	for _, rs := range sets {
+		if !metav1.IsControlledBy(rs, d) {
+			continue
+		}
+		replicas := int32(0)
+		if rs.Name == name {
+			current, replicas = rs, want
+		}
+		if rs.Spec.Replicas == nil || *rs.Spec.Replicas != replicas {
+			rs = rs.DeepCopy()
+			rs.Spec.Replicas = &replicas
+			_, err := m.c.AppsV1().ReplicaSets(d.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
+			failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
+		}
+	}
+	if current == nil {
+		rs := &apps.ReplicaSet{ObjectMeta: metaOf(d.Namespace, name), Spec: apps.ReplicaSetSpec{Replicas: &want, Selector: d.Spec.Selector.DeepCopy(), Template: *d.Spec.Template.DeepCopy()}}
+		rs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, apps.SchemeGroupVersion.WithKind("Deployment"))}
+		rs.Spec.Template.Labels = with(rs.Spec.Template.Labels, apps.DefaultDeploymentUniqueLabelKey, hash)
+		rs.Spec.Selector.MatchLabels = with(rs.Spec.Selector.MatchLabels, apps.DefaultDeploymentUniqueLabelKey, hash)
+		rs.Labels = rs.Spec.Template.Labels
+		_, err := m.c.AppsV1().ReplicaSets(d.Namespace).Create(ctx, rs, metav1.CreateOptions{})
+		return errors.Join(append(failed, ignore(err, apierrors.IsAlreadyExists))...)
+	}
+	s := &d.Status
+	if s.ReadyReplicas != current.Status.ReadyReplicas || s.Replicas != current.Status.Replicas || s.ObservedGeneration != d.Generation {
+		s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = current.Status.Replicas, current.Status.Replicas, current.Status.ReadyReplicas, current.Status.ReadyReplicas
+		s.UnavailableReplicas, s.ObservedGeneration = want-current.Status.ReadyReplicas, d.Generation
+		available := core.ConditionFalse
+		if current.Status.ReadyReplicas >= want {
+			available = core.ConditionTrue
+		}
+		now := metav1.Now()
+		s.Conditions = []apps.DeploymentCondition{
+			{Type: apps.DeploymentAvailable, Status: available, Reason: "MinimumReplicasAvailable", LastUpdateTime: now, LastTransitionTime: now},
+			{Type: apps.DeploymentProgressing, Status: core.ConditionTrue, Reason: "NewReplicaSetAvailable", LastUpdateTime: now, LastTransitionTime: now},
+		}
+		_, err := m.c.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
+	}
+	return errors.Join(failed...)
+}
+
+// replicaSets creates and removes pods until the counts are right.
+func (m *controllers) replicaSets(ctx context.Context) error {
+	all, err := m.in.Apps().V1().ReplicaSets().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, rs := range all {
+		if rs.DeletionTimestamp == nil && rs.Spec.Replicas != nil {
+			failed = append(failed, m.replicaSet(ctx, rs.DeepCopy()))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (m *controllers) replicaSet(ctx context.Context, rs *apps.ReplicaSet) error {
+	pods, err := m.podsOf(rs.Namespace, rs.UID)
+	if err != nil {
+		return err
+	}
+	pods = slices.DeleteFunc(pods, func(p *core.Pod) bool { return p.DeletionTimestamp != nil })
+	var failed []error
+	for i := len(pods); i < int(*rs.Spec.Replicas); i++ {
+		p := podFrom(rs.Spec.Template, rs.Namespace, rs.Name+"-", metav1.NewControllerRef(rs, apps.SchemeGroupVersion.WithKind("ReplicaSet")))
+		_, err := m.c.CoreV1().Pods(rs.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		failed = append(failed, err)
+	}
+	for i := int(*rs.Spec.Replicas); i < len(pods); i++ {
+		err := m.c.CoreV1().Pods(rs.Namespace).Delete(ctx, pods[i].Name, metav1.DeleteOptions{})
+		failed = append(failed, ignore(err, isNotFound))
+	}
+	var ready int32
+	for _, p := range pods {
+		if podReady(p) {
+			ready++
+		}
+	}
+	if rs.Status.ReadyReplicas != ready || rs.Status.Replicas != int32(len(pods)) || rs.Status.ObservedGeneration != rs.Generation {
+		rs.Status.Replicas, rs.Status.FullyLabeledReplicas = int32(len(pods)), int32(len(pods))
+		rs.Status.ReadyReplicas, rs.Status.AvailableReplicas, rs.Status.ObservedGeneration = ready, ready, rs.Generation
+		_, err := m.c.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, rs, metav1.UpdateOptions{})
+		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
+	}
+	return errors.Join(failed...)
+}
+
+// schedule binds pods to the node with the fewest that they fit, and deletes
+// pods of nodes that are no more.
+func (m *controllers) schedule(ctx context.Context) error {
+	nodes, err := m.in.Core().V1().Nodes().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	pods, err := m.in.Core().V1().Pods().Lister().List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	load := map[string]int{}
+	for _, p := range pods {
+		load[p.Spec.NodeName]++
+	}
+	var failed []error
+	for _, p := range pods {
+		if p.Spec.NodeName != "" {
+			if !slices.ContainsFunc(nodes, func(o *core.Node) bool { return o.Name == p.Spec.NodeName }) {
+				zero := int64(0)
+				failed = append(failed, ignore(m.c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}), isNotFound))
+			}
+			continue
+		}
+		var best *core.Node
+		for _, o := range nodes {
+			if fits(o, p.Spec.NodeSelector, p.Spec.Tolerations) && (best == nil || load[o.Name] < load[best.Name]) {
+				best = o
+			}
+		}
+		if best == nil || p.DeletionTimestamp != nil {
+			continue
+		}
+		load[best.Name]++
+		err := m.c.CoreV1().Pods(p.Namespace).Bind(ctx, &core.Binding{ObjectMeta: metaOf(p.Namespace, p.Name), Target: core.ObjectReference{Kind: "Node", Name: best.Name}}, metav1.CreateOptions{})
+		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
+	}
+	return errors.Join(failed...)
+}
+
+func (m *controllers) podsOf(namespace string, owner any) ([]*core.Pod, error) {
+	all, err := m.in.Core().V1().Pods().Lister().Pods(namespace).List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p *core.Pod) bool {
+		ref := metav1.GetControllerOf(p)
+		return ref == nil || any(ref.UID) != owner
+	}), nil
+}
+
+// fits tells whether a node has the labels and no taint in the way.
+func fits(o *core.Node, selector map[string]string, tolerations []core.Toleration) bool {
+	if !labels.SelectorFromSet(selector).Matches(labels.Set(o.Labels)) {
+		return false
+	}
+	for _, t := range o.Spec.Taints {
+		if t.Effect == core.TaintEffectPreferNoSchedule {
+			continue
+		}
+		if !slices.ContainsFunc(tolerations, func(x core.Toleration) bool { return tolerates(x, t) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func tolerates(x core.Toleration, t core.Taint) bool {
+	if x.Effect != "" && x.Effect != t.Effect {
+		return false
+	}
+	if x.Operator == core.TolerationOpExists {
+		return x.Key == "" || x.Key == t.Key
+	}
+	return x.Key == t.Key && x.Value == t.Value
+}
+
+// daemonTolerations are added to every pod of a DaemonSet.
+func daemonTolerations(hostNetwork bool) []core.Toleration {
+	keys := []string{core.TaintNodeNotReady, core.TaintNodeUnreachable, core.TaintNodeDiskPressure, core.TaintNodeMemoryPressure, core.TaintNodePIDPressure, core.TaintNodeUnschedulable}
+	if hostNetwork {
+		keys = append(keys, core.TaintNodeNetworkUnavailable)
+	}
+	var all []core.Toleration
+	for _, k := range keys {
+		all = append(all, core.Toleration{Key: k, Operator: core.TolerationOpExists})
+	}
+	return all
+}
+
+func podFrom(t core.PodTemplateSpec, namespace, prefix string, owner *metav1.OwnerReference) *core.Pod {
+	p := &core.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
+	p.Name, p.GenerateName, p.Namespace, p.OwnerReferences = "", prefix, namespace, []metav1.OwnerReference{*owner}
+	return p
+}
+
+func podReady(p *core.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c core.PodCondition) bool { return c.Type == core.PodReady && c.Status == core.ConditionTrue })
+}
+
+func templateHash(t core.PodTemplateSpec) string {
+	raw, _ := t.Marshal()
+	h := fnv.New32a()
+	_, _ = h.Write(raw)
+	return strconv.FormatUint(uint64(h.Sum32()), 36)
+}
+
+func with(m map[string]string, k, v string) map[string]string {
+	out := map[string]string{k: v}
+	for key, value := range m {
+		if key != k {
+			out[key] = value
+		}
+	}
+	return out
+}
