@@ -131,7 +131,9 @@ func seconds(s *string) any {
 	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + "s"
 }
 
-func (c *call) viewBackend(b *backend) doc {
+func (c *call) viewBackend(b *backend) doc { return c.viewBackendOf(b, true) }
+
+func (c *call) viewBackendOf(b *backend, machines bool) doc {
 	d := doc{"id": b.ID, "name": b.Name, "forward_protocol": b.ForwardProtocol, "forward_port": b.ForwardPort,
 		"forward_port_algorithm": b.Algorithm, "sticky_sessions": b.Sticky, "sticky_sessions_cookie_name": b.StickyCookie,
 		"health_check": viewCheck(b.Check), "pool": list(b.Servers), "send_proxy_v2": b.SendProxyV2,
@@ -140,9 +142,7 @@ func (c *call) viewBackend(b *backend) doc {
 		"ssl_bridging": b.SSLBridging, "ignore_ssl_server_verify": b.IgnoreSSL, "redispatch_attempt_count": b.Redispatch,
 		"max_retries": b.MaxRetries, "max_connections": b.MaxConnections, "timeout_queue": seconds(b.TimeoutQueue), "host": b.Host,
 		"created_at": stamp(b.Created), "updated_at": stamp(b.Updated)}
-	if l, ok := c.LBs.get(b.LB); ok {
-		d["lb"] = c.viewLB(l)
-	}
+	d["lb"] = c.viewLBWithin(b.LB, machines)
 	return d
 }
 

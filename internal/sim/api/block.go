@@ -170,7 +170,7 @@ func (c *call) fillFromSnapshot(v *blockVolume, snapshotID string, size int64) e
 	}
 	ref := c.useSnapshot(s, "internal", v.ID)
 	c.volumeBecomes(v.ID, volumeFromCopy, "creating", "available")
-	c.after(volumeFromCopy, func(w *world) { w.unuseSnapshot(s.ID, ref) })
+	c.after(volumeFromCopy, func(w *world) { w.unuseSnapshot(s.ID, ref, 0) })
 	return nil
 }
 

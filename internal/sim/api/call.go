@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // call is one request on its way through a handler, under the region's lock.
@@ -170,9 +169,4 @@ func (c *call) matches(m *record) bool {
 	return oneOf(m.Project, c.values("project_id", "project")) &&
 		oneOf(c.organization(m.Project), c.values("organization_id", "organization")) &&
 		strings.Contains(m.Name, c.query("name")) && anyTag(m.Tags, c.tags())
-}
-
-// later is a shorthand for changes that follow on a call.
-func (c *call) later(d time.Duration, change func(*world), keys ...string) {
-	c.after(d, change, keys...)
 }

@@ -147,6 +147,11 @@ func updateFlexibleIP(c *call) (any, error) {
 		}
 	}
 	if in.Reverse.given {
+		if name := in.Reverse.or(""); name != "" {
+			if err := c.checkReverse(name, ip.Address.Addr()); err != nil {
+				return nil, err
+			}
+		}
 		ip.Reverse = in.Reverse.or("")
 	}
 	if err := c.rename(&ip.record); err != nil {
@@ -213,12 +218,17 @@ func attachedIP(id string, a netip.Prefix, dynamic bool, tags []string) doc {
 	d := doc{"id": id, "address": a.Addr().String(), "dynamic": dynamic, "gateway": "62.210.0.1", "netmask": "32", "family": "inet",
 		"provisioning_mode": "dhcp", "tags": tags, "state": "attached", "ipam_id": id}
 	if a.Addr().Is6() {
-		b := a.Addr().As16()
-		b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15] = 0xdc, 0, 0x01, 0xff, 0xfe, 0x27, 0x16, 0xab
-		d["address"] = netip.AddrFrom16(b).String()
+		d["address"] = slaac(a).String()
 		d["gateway"], d["netmask"], d["family"], d["provisioning_mode"] = "fe80::dc00:1ff:fe27:16ac", "64", "inet6", "slaac"
 	}
 	return d
+}
+
+// slaac is the address that a server gives itself in its prefix.
+func slaac(prefix netip.Prefix) netip.Addr {
+	b := prefix.Addr().As16()
+	copy(b[8:], []byte{0xdc, 0, 0x01, 0xff, 0xfe, 0x27, 0x16, 0xab})
+	return netip.AddrFrom16(b)
 }
 
 // dynamicIP keeps a server's dynamic address in step: a running server that

@@ -39,7 +39,10 @@ func (r *Region) frontendRoutes(base string) {
 	r.route("DELETE "+base+"/frontends/{id}", http.StatusNoContent, deleteFrontend)
 }
 
-func (c *call) viewFrontend(f *frontend) doc {
+// shown says which of the load balancers inside an answer show their machines.
+type shown struct{ lb, backend, certificate bool }
+
+func (c *call) viewFrontend(f *frontend, m shown) doc {
 	var limit any
 	if f.RateLimit != nil && *f.RateLimit != 0 {
 		limit = *f.RateLimit
@@ -49,15 +52,13 @@ func (c *call) viewFrontend(f *frontend) doc {
 		"enable_access_logs": f.AccessLogs, "created_at": stamp(f.Created), "updated_at": stamp(f.Updated)}
 	if len(f.Certificates) > 0 {
 		if k, ok := c.Certs.get(f.Certificates[0]); ok {
-			d["certificate"] = c.viewCertificate(k)
+			d["certificate"] = c.viewCertificateOf(k, m.certificate)
 		}
 	}
 	if b, ok := c.Backends.get(f.Backend); ok {
-		d["backend"] = c.viewBackend(b)
+		d["backend"] = c.viewBackendOf(b, m.backend)
 	}
-	if l, ok := c.LBs.get(f.LB); ok {
-		d["lb"] = c.viewLB(l)
-	}
+	d["lb"] = c.viewLBWithin(f.LB, m.lb)
 	return d
 }
 
@@ -67,7 +68,7 @@ func listFrontends(c *call) (any, error) {
 		return nil, err
 	}
 	items := c.Frontends.where(func(f *frontend) bool { return f.LB == l.ID && strings.Contains(f.Name, c.query("name")) })
-	return paged(c, "frontends", items, c.viewFrontend)
+	return paged(c, "frontends", items, func(f *frontend) doc { return c.viewFrontend(f, shown{true, true, true}) })
 }
 
 // frontendSpec is a frontend as requests give it; a PUT resets what it leaves out.
@@ -126,7 +127,7 @@ func createFrontend(c *call) (any, error) {
 	}
 	add(c.world, c.Frontends, f)
 	c.applyLB(l)
-	return c.viewFrontend(f), nil
+	return c.viewFrontend(f, shown{lb: true, certificate: true}), nil
 }
 
 func (c *call) frontend(id string, changing bool) (*frontend, error) {
@@ -147,7 +148,7 @@ func getFrontend(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.viewFrontend(f), nil
+	return c.viewFrontend(f, shown{}), nil
 }
 
 func updateFrontend(c *call) (any, error) {
@@ -160,7 +161,7 @@ func updateFrontend(c *call) (any, error) {
 	}
 	change(c.world, c.Frontends, f)
 	c.applyLBID(f.LB)
-	return c.viewFrontend(f), nil
+	return c.viewFrontend(f, shown{lb: true, certificate: true}), nil
 }
 
 func deleteFrontend(c *call) (any, error) {
@@ -199,11 +200,13 @@ func (r *Region) lbACLRoutes(base string) {
 	r.route("DELETE "+base+"/acls/{id}", http.StatusNoContent, deleteLBACL)
 }
 
-func (c *call) viewLBACL(a *lbACL) doc {
+func (c *call) viewLBACL(a *lbACL) doc { return c.viewLBACLOf(a, shown{}) }
+
+func (c *call) viewLBACLOf(a *lbACL, m shown) doc {
 	d := doc{"id": a.ID, "name": a.Name, "action": a.Action, "match": a.Match, "index": a.Index, "description": a.Description,
 		"created_at": stamp(a.Created), "updated_at": stamp(a.Updated)}
 	if f, ok := c.Frontends.get(a.Frontend); ok {
-		d["frontend"] = c.viewFrontend(f)
+		d["frontend"] = c.viewFrontend(f, m)
 	}
 	return d
 }
@@ -240,6 +243,9 @@ func (s aclSpec) fill(a *lbACL) error {
 		if v != nil {
 			match[k] = v
 		}
+	}
+	if subnets, _ := match["ip_subnet"].([]any); len(subnets) == 0 {
+		match["ip_subnet"] = []any{"0.0.0.0/0"}
 	}
 	action := doc{"type": kind, "redirect": s.Action["redirect"]}
 	a.Name, a.Action, a.Match, a.Index, a.Description = s.Name, action, match, s.Index, s.Description
@@ -326,7 +332,7 @@ func updateLBACL(c *call) (any, error) {
 	}
 	change(c.world, c.LBACLs, a)
 	c.applyLBID(c.Frontends.Items[a.Frontend].LB)
-	return c.viewLBACL(a), nil
+	return c.viewLBACLOf(a, shown{lb: true}), nil
 }
 
 func deleteLBACL(c *call) (any, error) {

@@ -312,15 +312,19 @@ func upgradeGateway(c *call) (any, error) {
 	d := c.viewGateway(g)
 	// A gateway looks failed for a moment in the middle of an upgrade.
 	c.configure(g, 4*gatewayConfigures)
-	c.after(gatewayConfigures, func(w *world) { w.upgrading(g, "failed") })
-	c.after(2*gatewayConfigures, func(w *world) { w.upgrading(g, "configuring") })
+	c.stages(
+		stage{at: gatewayConfigures, do: func(w *world) bool { return w.upgrading(g, "failed") }},
+		stage{at: 2 * gatewayConfigures, do: func(w *world) bool { return w.upgrading(g, "configuring") }})
 	return d, nil
 }
 
-func (w *world) upgrading(g *gateway, status string) {
-	if g, ok := w.Gateways.get(g.ID); ok && g.Status != "deleting" && g.Status != "running" {
-		g.Status = status
+func (w *world) upgrading(g *gateway, status string) bool {
+	g, ok := w.Gateways.get(g.ID)
+	if !ok || g.Status == "deleting" || g.Status == "running" {
+		return false
 	}
+	g.Status = status
+	return true
 }
 
 func refreshSSHKeys(c *call) (any, error) {

@@ -90,6 +90,10 @@ func updateGatewayIP(c *call) (any, error) {
 		return nil, err
 	}
 	if in.Reverse.given {
+		if name := in.Reverse.or(""); name != "" && !c.resolves(name, ip.Address) {
+			// The refusal comes wrapped in another one's words.
+			return nil, invalid("reverse", "unknown", "must_resolve: "+mustResolve(name, ip.Address))
+		}
 		ip.Reverse = in.Reverse.or("")
 		if ip.Reverse == "" {
 			ip.Reverse = reverseName(ip.Address, "instances.scw.cloud")

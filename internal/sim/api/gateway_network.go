@@ -100,8 +100,9 @@ func createGatewayNetwork(c *call) (any, error) {
 	n.IPAM = ids[0]
 	add(c.world, c.GatewayNetworks, n)
 	c.configure(g, networkReady-time.Second)
-	c.after(networkConfigures, func(w *world) { w.networkStatus(n.ID, "created", "configuring") })
-	c.after(networkReady, func(w *world) { w.networkStatus(n.ID, "configuring", "ready") })
+	c.stages(
+		stage{at: networkConfigures, do: func(w *world) bool { return w.networkStatus(n.ID, "created", "configuring") }},
+		stage{at: networkReady, do: func(w *world) bool { return w.networkStatus(n.ID, "configuring", "ready") }})
 	return c.viewGatewayNetwork(n), nil
 }
 
@@ -132,16 +133,17 @@ func quotaExceeded(resource string, quota int) error {
 }
 
 // networkStatus moves a gateway network on, if it is still where it was.
-func (w *world) networkStatus(id, from, to string) {
+func (w *world) networkStatus(id, from, to string) bool {
 	n, ok := w.GatewayNetworks.get(id)
 	if !ok || n.Status != from {
-		return
+		return false
 	}
 	n.Status = to
 	n.touch()
 	if g, ok := w.Gateways.get(n.Gateway); ok {
 		w.applyGateway(g)
 	}
+	return true
 }
 
 // defaultGateway is the gateway that gives a network its default route.

@@ -146,15 +146,11 @@ func (c *call) holdSnapshots(i *image) error {
 	}
 	for id, ref := range i.Refs {
 		if !needed[id] {
-			c.letGo(id, ref)
+			c.unuseSnapshot(id, ref, imageReturns)
 			delete(i.Refs, id)
 		}
 	}
 	return nil
-}
-
-func (w *world) letGo(snapshotID, ref string) {
-	w.after(imageReturns, func(w *world) { w.unuseSnapshot(snapshotID, ref) })
 }
 
 func (w *world) usedByImage(snapshotID string) bool {
@@ -226,7 +222,7 @@ func deleteImage(c *call) (any, error) {
 		return nil, err
 	}
 	for id, ref := range i.Refs {
-		c.letGo(id, ref)
+		c.unuseSnapshot(id, ref, imageReturns)
 	}
 	remove(c.world, c.Images, i.ID)
 	return nil, nil

@@ -24,6 +24,8 @@ type ipamIP struct {
 	// Auto addresses were taken by a product and go with what uses them.
 	Auto     bool
 	Reverses []ipamReverse
+	// ReversesAt is when they show.
+	ReversesAt time.Time
 }
 
 type ipamResource struct {
@@ -66,11 +68,21 @@ func (w *world) viewIP(i *ipamIP) doc {
 	}
 	d := doc{"id": i.ID, "address": i.Address.String(), "project_id": i.Project, "is_ipv6": i.Address.Addr().Is6(),
 		"created_at": stamp(i.Created), "updated_at": stamp(i.Updated), "source": source, "resource": nil,
-		"tags": i.Tags, "reverses": list(i.Reverses), "region": i.Region, "zone": orNull(i.Zone)}
+		"tags": i.Tags, "reverses": w.reverses(i), "region": i.Region, "zone": orNull(i.Zone)}
 	if r := i.seen(); r != nil {
 		d["resource"] = doc{"type": r.Type, "id": r.ID, "name": orNull(r.Name), "mac_address": orNull(strings.ToUpper(r.MAC))}
 	}
 	return d
+}
+
+// reverses are the names of an address: those that it has by itself, and those
+// that were set, some seconds later.
+func (w *world) reverses(i *ipamIP) []ipamReverse {
+	out := w.defaultReverses(i)
+	if now().After(i.ReversesAt) {
+		out = append(out, i.Reverses...)
+	}
+	return list(out)
 }
 
 func listIPs(c *call) (any, error) {
@@ -255,10 +267,18 @@ func updateIP(c *call) (any, error) {
 		return nil, err
 	}
 	if in.Reverses.given && !in.Reverses.null {
-		i.Reverses = in.Reverses.value
+		i.Reverses, i.ReversesAt = nil, now().Add(c.clock.Scale(namePropagates))
+		for _, r := range in.Reverses.value {
+			r.Hostname = strings.TrimSuffix(r.Hostname, ".") + "."
+			i.Reverses = append(i.Reverses, r)
+		}
 	}
 	change(c.world, c.IPs, i)
-	return c.viewIP(i), nil
+	d := c.viewIP(i)
+	if in.Reverses.given {
+		d["reverses"] = []ipamReverse{} // they are set behind the scenes
+	}
+	return d, nil
 }
 
 func releaseIP(c *call) (any, error) {

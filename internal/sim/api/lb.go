@@ -79,7 +79,7 @@ func (c *call) viewLB(l *lb) doc {
 	}
 	return doc{"id": l.ID, "name": l.Name, "description": l.Description, "status": l.Status, "instances": machines,
 		"organization_id": c.organization(l.Project), "project_id": l.Project, "ip": ips, "tags": l.Tags,
-		"frontend_count":        c.countLB(func(f *frontend) string { return f.LB }, l.ID),
+		"frontend_count":        len(c.Frontends.where(func(f *frontend) bool { return f.LB == l.ID })),
 		"backend_count":         len(c.Backends.where(func(b *backend) bool { return b.LB == l.ID })),
 		"private_network_count": len(c.Attachments.where(func(a *lbAttachment) bool { return a.LB == l.ID })),
 		"route_count":           len(c.LBRoutes.where(func(r *lbRoute) bool { return r.LB == l.ID })),
@@ -87,8 +87,18 @@ func (c *call) viewLB(l *lb) doc {
 		"created_at": stamp(l.Created), "updated_at": stamp(l.Updated), "region": regionOf(l.Zone), "zone": l.Zone}
 }
 
-func (w *world) countLB(of func(*frontend) string, id string) int {
-	return len(w.Frontends.where(func(f *frontend) bool { return of(f) == id }))
+// viewLBWithin shows a load balancer inside what belongs to it. Some answers
+// leave out the machines behind it there.
+func (c *call) viewLBWithin(id string, machines bool) any {
+	l, ok := c.LBs.get(id)
+	if !ok {
+		return nil
+	}
+	d := c.viewLB(l)
+	if !machines {
+		d["instances"] = []doc{}
+	}
+	return d
 }
 
 func listLBs(c *call) (any, error) {
@@ -168,15 +178,16 @@ func createLB(c *call) (any, error) {
 		l.IPs = append(l.IPs, ip.ID)
 	}
 	add(c.world, c.LBs, l)
-	c.after(lbStarts, func(w *world) { w.lbBecomes(l.ID, "to_create", "creating") })
-	c.after(lbReady, func(w *world) { w.lbBecomes(l.ID, "creating", "ready") })
+	c.stages(
+		stage{at: lbStarts, do: func(w *world) bool { return w.lbBecomes(l.ID, "to_create", "creating") }},
+		stage{at: lbReady, do: func(w *world) bool { return w.lbBecomes(l.ID, "creating", "ready") }})
 	return c.viewLB(l), nil
 }
 
-func (w *world) lbBecomes(id, from, to string) {
+func (w *world) lbBecomes(id, from, to string) bool {
 	l, ok := w.LBs.get(id)
 	if !ok || l.Status != from {
-		return
+		return false
 	}
 	l.Status = to
 	if to == "ready" {
@@ -184,6 +195,7 @@ func (w *world) lbBecomes(id, from, to string) {
 	}
 	l.touch()
 	w.applyLB(l)
+	return true
 }
 
 func knownLBType(t string) bool {

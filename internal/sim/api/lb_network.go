@@ -25,7 +25,9 @@ func (r *Region) lbAttachmentRoutes(base string) {
 	r.route("POST "+base+"/lbs/{id}/detach-private-network", http.StatusNoContent, detachLBNetwork)
 }
 
-func (c *call) viewAttachment(a *lbAttachment) doc {
+func (c *call) viewAttachment(a *lbAttachment) doc { return c.viewAttachmentOf(a, false) }
+
+func (c *call) viewAttachmentOf(a *lbAttachment, machines bool) doc {
 	d := doc{"private_network_id": a.PrivateNetwork, "ipam_ids": list(a.IPAM), "dhcp_config": doc{"ip_id": nil},
 		"status": a.Status, "created_at": stamp(a.Created), "updated_at": stamp(a.Updated)}
 	// An address that the load balancer is yet to find shows only when it is ready.
@@ -34,9 +36,7 @@ func (c *call) viewAttachment(a *lbAttachment) doc {
 	} else if len(a.IPAM) > 0 {
 		d["dhcp_config"] = doc{"ip_id": a.IPAM[0]}
 	}
-	if l, ok := c.LBs.get(a.LB); ok {
-		d["lb"] = c.viewLB(l)
-	}
+	d["lb"] = c.viewLBWithin(a.LB, machines)
 	return d
 }
 
@@ -89,7 +89,7 @@ func attachLBNetwork(c *call) (any, error) {
 			w.applyLBID(l.ID)
 		}
 	})
-	return c.viewAttachment(a), nil
+	return c.viewAttachmentOf(a, true), nil
 }
 
 func detachLBNetwork(c *call) (any, error) {

@@ -119,7 +119,9 @@ func deleteLBRoute(c *call) (any, error) {
 	return nil, nil
 }
 
-func (c *call) viewCertificate(k *certificate) doc {
+func (c *call) viewCertificate(k *certificate) doc { return c.viewCertificateOf(k, false) }
+
+func (c *call) viewCertificateOf(k *certificate, machines bool) doc {
 	d := doc{"id": k.ID, "name": k.Name, "type": k.Type, "common_name": k.CommonName, "subject_alternative_name": list(k.Alternates),
 		"fingerprint": k.Print, "status": k.Status, "status_details": nil, "created_at": stamp(k.Created), "updated_at": stamp(k.Updated),
 		"not_valid_before": nil, "not_valid_after": nil}
@@ -127,9 +129,7 @@ func (c *call) viewCertificate(k *certificate) doc {
 		d["not_valid_before"] = k.Created.Format(time.RFC3339)
 		d["not_valid_after"] = k.Created.AddDate(0, 0, 90).Format(time.RFC3339)
 	}
-	if l, ok := c.LBs.get(k.LB); ok {
-		d["lb"] = c.viewLB(l)
-	}
+	d["lb"] = c.viewLBWithin(k.LB, machines)
 	return d
 }
 
@@ -172,7 +172,7 @@ func createCertificate(c *call) (any, error) {
 			}
 		})
 	}
-	return c.viewCertificate(add(c.world, c.Certs, k)), nil
+	return c.viewCertificateOf(add(c.world, c.Certs, k), true), nil
 }
 
 func randomPrint() string {

@@ -181,7 +181,7 @@ func (c *call) inventory() []Owned {
 	collect(&out, "lb", c.LBIPs, c.viewLBIP, nil)
 	collect(&out, "lb", c.Attachments, c.viewAttachment, nil)
 	collect(&out, "lb", c.Backends, c.viewBackend, nil)
-	collect(&out, "lb", c.Frontends, c.viewFrontend, nil)
+	collect(&out, "lb", c.Frontends, func(f *frontend) doc { return c.viewFrontend(f, shown{}) }, nil)
 	collect(&out, "lb", c.LBACLs, c.viewLBACL, nil)
 	collect(&out, "lb", c.LBRoutes, viewLBRoute, nil)
 	collect(&out, "lb", c.Certs, c.viewCertificate, nil)

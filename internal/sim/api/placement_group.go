@@ -85,6 +85,12 @@ func (c *call) newPlacementGroup() (*placementGroup, error) {
 
 // set changes policy and mode where one is given.
 func (g *placementGroup) set(policy, mode string) error {
+	if policy == "unknown_policy_type" {
+		policy = "" // what the SDK sends for a field that is not to change
+	}
+	if mode == "unknown_policy_mode" {
+		mode = ""
+	}
 	if policy != "" && !slices.Contains([]string{"max_availability", "low_latency"}, policy) {
 		return invalid("policy_type", "constraint", "policy type "+policy+" does not exist")
 	}

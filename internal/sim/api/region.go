@@ -152,6 +152,32 @@ func (r *Region) Close() {
 // Faults is the fault engine, for the rooms that ask it about RPCs.
 func (r *Region) Faults() *fault.Engine { return r.faults }
 
+// stage is one step of something that takes its time.
+type stage struct {
+	at time.Duration // since the beginning, in the region's time
+	// do makes the change; false ends the sequence.
+	do   func(*world) bool
+	keys []string // wait for the hardware of these first
+}
+
+// stages goes through the steps in order, each after its time. Timers of their
+// own could overtake each other when the region's time runs fast.
+func (w *world) stages(steps ...stage) {
+	w.stagesFrom(0, steps)
+}
+
+func (w *world) stagesFrom(passed time.Duration, steps []stage) {
+	if len(steps) == 0 {
+		return
+	}
+	next := steps[0]
+	w.after(next.at-passed, func(w *world) {
+		if next.do(w) {
+			w.stagesFrom(next.at, steps[1:])
+		}
+	}, next.keys...)
+}
+
 // after applies a change to the world once a delay of the region's time has
 // passed, unless the region was reset meanwhile. Before the change it waits for
 // hardware calls that were made for the same keys.

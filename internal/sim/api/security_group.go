@@ -207,6 +207,8 @@ func (c *call) syncGroup(g *securityGroup) {
 	})
 }
 
+// deleteSecurityGroup also deletes a default group; a new one comes into being
+// when one is needed.
 func deleteSecurityGroup(c *call) (any, error) {
 	g, err := c.securityGroup(c.path("id"))
 	if err != nil {
@@ -214,9 +216,6 @@ func deleteSecurityGroup(c *call) (any, error) {
 	}
 	if c.Servers.any(func(s *server) bool { return s.SecurityGroup == g.ID }) {
 		return nil, badRequest("group is in use. you cannot delete it.")
-	}
-	if g.Default {
-		return nil, badRequest("default security group cannot be deleted")
 	}
 	remove(c.world, c.SecurityGroups, g.ID)
 	return nil, nil

@@ -40,12 +40,14 @@ func (r *Region) serve(w http.ResponseWriter, req *http.Request, status int, h h
 	entry := r.log.begin(req)
 	mutating := fault.Mutates(req.Method)
 	f := r.faults.HTTP(req.Method, req.URL.Path, req.URL.Query(), body)
-	before, after := func() {}, func() {}
+	killed, after := false, func() {}
 	if mutating {
-		before, after = r.faults.Mutating()
+		killed, after = r.faults.Mutating()
 	}
-	before()
-	a, passed := r.intercept(req.Context(), f)
+	a, passed := answer{cut: true}, false
+	if !killed {
+		a, passed = r.intercept(req.Context(), f)
+	}
 	if passed {
 		a = r.handle(req, body, status, h, f)
 		after()
@@ -165,6 +167,7 @@ func send(w http.ResponseWriter, a answer, f *fault.HTTP) {
 	h.Set("Strict-Transport-Security", "max-age=63072000")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	if a.isJSON {
 		h.Set("Content-Type", "application/json")
 	} else if h.Get("Content-Type") == "" {
@@ -176,6 +179,7 @@ func send(w http.ResponseWriter, a answer, f *fault.HTTP) {
 	w.WriteHeader(a.status)
 	if f != nil && f.Truncate > 0 && f.Truncate < len(a.body) {
 		_, _ = w.Write(a.body[:f.Truncate])
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = w.Write(a.body)

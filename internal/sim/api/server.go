@@ -81,7 +81,8 @@ func (c *call) viewServer(s *server) doc {
 		"creation_date": stampV1(s.Created), "modification_date": stampV1(s.Updated), "bootscript": nil, "security_group": nil,
 		"location": location, "maintenances": []doc{}, "allowed_actions": allowedActions(s), "placement_group": nil,
 		"private_nics": views(c.nicsOf(s.ID), c.viewNIC), "zone": s.Zone, "filesystems": []doc{}, "end_of_service": false,
-		"dns": s.ID + ".pub.instances.scw.cloud"}
+		"dns":                                  s.ID + ".pub.instances.scw.cloud",
+		"admin_password_encryption_ssh_key_id": orNull(s.AdminKey), "admin_password_encrypted_value": nil}
 	if t, ok := findType(s.Type, s.Zone); ok {
 		d["arch"], d["end_of_service"] = t.Arch, t.EndOfService
 	}
@@ -96,10 +97,6 @@ func (c *call) viewServer(s *server) doc {
 	if g, ok := c.PlacementGroups.get(s.PlacementGroup); ok {
 		d["placement_group"] = c.viewPlacementGroup(g)
 		d["placement_group"].(doc)["policy_respected"] = false // only meaningful on the group itself
-	}
-	if s.AdminKey != "" {
-		d["admin_password_encryption_ssh_key_id"] = s.AdminKey
-		d["admin_password_encrypted_value"] = nil
 	}
 	return d
 }

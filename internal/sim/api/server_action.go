@@ -71,15 +71,18 @@ func (s *server) from(states ...string) error {
 	return badRequest("server should be in state " + strings.Join(states, " or ") + ", not " + s.State)
 }
 
-// step changes a server later, unless another action came meanwhile.
-func (w *world) step(s *server, d time.Duration, change func(*world, *server), keys ...string) {
+// step is a stage of an action; it ends when another action came meanwhile.
+func (s *server) step(at time.Duration, change func(*world, *server), keys ...string) stage {
 	id, turn := s.ID, s.Turn
-	w.after(d, func(w *world) {
-		if s, ok := w.Servers.get(id); ok && s.Turn == turn {
-			change(w, s)
-			s.touch()
+	return stage{at, func(w *world) bool {
+		s, ok := w.Servers.get(id)
+		if !ok || s.Turn != turn {
+			return false
 		}
-	}, keys...)
+		change(w, s)
+		s.touch()
+		return true
+	}, keys}
 }
 
 func (s *server) becomes(state, detail string) {
@@ -96,15 +99,16 @@ func (w *world) powerOn(s *server) error {
 		}
 	}
 	s.Turn++
-	w.step(s, actionNoticed, func(w *world, s *server) { s.becomes(stateStarting, "allocating node") })
-	w.step(s, nodeAllocates, func(w *world, s *server) { s.becomes(stateStarting, "provisioning node") })
-	w.step(s, serverStarts, func(w *world, s *server) {
-		// "booting kernel" is all that is ever known of a guest that does not
-		// report, and Talos does not.
-		s.becomes(stateRunning, "booting kernel")
-		w.dynamicIP(s)
-		w.region.effects.powerOn(w.machine(s))
-	})
+	w.stages(
+		s.step(actionNoticed, func(_ *world, s *server) { s.becomes(stateStarting, "allocating node") }),
+		s.step(nodeAllocates, func(_ *world, s *server) { s.becomes(stateStarting, "provisioning node") }),
+		s.step(serverStarts, func(w *world, s *server) {
+			// "booting kernel" is all that is ever known of a guest that does not
+			// report, and Talos does not.
+			s.becomes(stateRunning, "booting kernel")
+			w.dynamicIP(s)
+			w.region.effects.powerOn(w.machine(s))
+		}))
 	return nil
 }
 
@@ -115,10 +119,10 @@ func (w *world) powerOff(s *server) error {
 	s.Turn++
 	s.becomes(stateStopping, "stopping")
 	w.region.effects.powerOff(s.ID)
-	w.step(s, serverStops, func(w *world, s *server) {
+	w.stages(s.step(serverStops, func(w *world, s *server) {
 		s.becomes(stateStopped, "")
 		w.dropDynamicIP(s)
-	}, s.ID)
+	}, s.ID))
 	return nil
 }
 
@@ -129,7 +133,7 @@ func (w *world) stopInPlace(s *server) error {
 	s.Turn++
 	s.becomes(stateStopping, "stopping")
 	w.region.effects.powerOff(s.ID)
-	w.step(s, serverHalts, func(w *world, s *server) { s.becomes(stateInPlace, "") }, s.ID)
+	w.stages(s.step(serverHalts, func(_ *world, s *server) { s.becomes(stateInPlace, "") }, s.ID))
 	return nil
 }
 
@@ -139,11 +143,12 @@ func (w *world) reboot(s *server) error {
 	}
 	s.Turn++
 	s.becomes(stateStopping, "rebooting")
-	w.step(s, rebootTurnsOver, func(w *world, s *server) {
-		s.becomes(stateStarting, "starting")
-		w.region.effects.reboot(w.machine(s))
-	})
-	w.step(s, serverReboots, func(w *world, s *server) { s.becomes(stateRunning, "booting kernel") })
+	w.stages(
+		s.step(rebootTurnsOver, func(w *world, s *server) {
+			s.becomes(stateStarting, "starting")
+			w.region.effects.reboot(w.machine(s))
+		}),
+		s.step(serverReboots, func(_ *world, s *server) { s.becomes(stateRunning, "booting kernel") }))
 	return nil
 }
 
@@ -154,7 +159,7 @@ func (w *world) terminate(s *server) error {
 	s.Turn++
 	s.becomes(stateStopping, "terminating")
 	w.region.effects.powerOff(s.ID)
-	w.step(s, serverGoes, func(w *world, s *server) { w.removeServer(s, true) }, s.ID)
+	w.stages(s.step(serverGoes, func(w *world, s *server) { w.removeServer(s, true) }, s.ID))
 	return nil
 }
 

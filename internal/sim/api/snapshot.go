@@ -19,6 +19,12 @@ type blockSnapshot struct {
 	Image  *hardware.TalosImage
 }
 
+// export is what a snapshot left in object storage.
+type export struct {
+	Size  int64
+	Image *hardware.TalosImage
+}
+
 const (
 	snapshotStarts = 3 * time.Second
 	snapshotPerGB  = 500 * time.Millisecond
@@ -83,11 +89,12 @@ func createSnapshot(c *call) (any, error) {
 	s := &blockSnapshot{record: newRecord(owner, in.Name, in.Tags), Zone: c.zone(), Size: v.Size, Volume: v.ID,
 		Status: "creating", Public: in.Public, Image: v.Image}
 	add(c.world, c.Snapshots, s)
+	view := c.viewSnapshot(s)
 	// While it is copied, something internal refers to it.
 	s.Refs = []blockRef{{ID: newID(), Kind: "internal", Of: "00000000-0000-0000-0000-000000000000", Type: "unknown_type",
 		Status: "attached", Created: now()}}
 	c.snapshotBecomes(s.ID, snapshotStarts+time.Duration(v.Size/gigabyte)*snapshotPerGB, "creating", "available")
-	return c.viewSnapshot(s), nil
+	return view, nil
 }
 
 func (w *world) snapshotBecomes(id string, d time.Duration, from, to string) {
@@ -156,7 +163,8 @@ func (w *world) useSnapshot(s *blockSnapshot, kind, of string) string {
 	return ref.ID
 }
 
-func (w *world) unuseSnapshot(id, ref string) {
+// unuseSnapshot takes a reference away; the snapshot is free only later.
+func (w *world) unuseSnapshot(id, ref string, delay time.Duration) {
 	s, ok := w.Snapshots.get(id)
 	if !ok {
 		return
@@ -168,10 +176,13 @@ func (w *world) unuseSnapshot(id, ref string) {
 		}
 	}
 	s.Refs = kept
-	if len(kept) == 0 && s.Status == "in_use" {
-		s.Status = "available"
-	}
 	s.touch()
+	w.after(delay, func(w *world) {
+		if s, ok := w.Snapshots.get(id); ok && len(s.Refs) == 0 && s.Status == "in_use" {
+			s.Status = "available"
+			s.touch()
+		}
+	})
 }
 
 // importSnapshot answers at once; whether the object is a good QCOW2 disk shows
@@ -200,7 +211,9 @@ func importSnapshot(c *call) (any, error) {
 	}
 	s := &blockSnapshot{record: newRecord(owner, in.Name, in.Tags), Zone: c.zone(), Size: 1 << 30, Status: "creating"}
 	ends := "available"
-	if c.opts.Objects != nil {
+	if e, ok := c.Exports[in.Bucket+"/"+in.Key]; ok {
+		s.Size, s.Image = e.Size, e.Image
+	} else if c.opts.Objects != nil {
 		size, image, err := c.opts.Objects(regionOf(c.zone()), in.Bucket, in.Key)
 		if err != nil {
 			ends = "error"
@@ -220,9 +233,17 @@ func exportSnapshot(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var in struct {
+		Bucket string `json:"bucket"`
+		Key    string `json:"key"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
 	if s.Status != "available" {
 		return nil, transient("snapshot", s.ID, s.Status)
 	}
+	c.Exports[in.Bucket+"/"+in.Key] = export{s.Size, s.Image}
 	s.Status = "exporting"
 	change(c.world, c.Snapshots, s)
 	c.snapshotBecomes(s.ID, exportTakes, "exporting", "available")

@@ -46,7 +46,7 @@ func (w *world) defaultVPC(project, region string) *vpc {
 			return v
 		}
 	}
-	v := &vpc{record: newRecord(project, "default", nil), Region: region, Default: true, Routing: true}
+	v := &vpc{record: newRecord(project, "default", []string{"default"}), Region: region, Default: true, Routing: true}
 	return w.silently(func() *vpc { return add(w, w.VPCs, v) })
 }
 

@@ -43,6 +43,7 @@ type State struct {
 
 	Volumes   *table[*blockVolume]
 	Snapshots *table[*blockSnapshot]
+	Exports   map[string]export // by bucket and key
 
 	LBs         *table[*lb]
 	LBIPs       *table[*lbIP]
@@ -62,6 +63,8 @@ type State struct {
 	LocalSnapshots  *table[*localSnapshot]
 	Images          *table[*image]
 
+	ReverseAsked map[string]bool // names that were asked for as a reverse
+
 	NextPublic  uint16 // last public IPv4 handed out, as an offset into 127.51.0.0/16
 	NextPrefix  uint16
 	NextMAC     uint32
@@ -74,9 +77,10 @@ func newWorld(o Options) *world {
 		Projects: newTable[*project]("project"), SSHKeys: newTable[*sshKey]("ssh_key"),
 		VPCs: newTable[*vpc]("vpc"), PrivateNetworks: newTable[*privateNetwork]("private_network"),
 		Routes: newTable[*route]("route"), Connectors: newTable[*connector]("vpc_connector"),
-		IngressRules: newTable[*ingressRule]("ingress_rule"), ACLs: map[string]aclList{},
-		IPs:      newTable[*ipamIP]("ipam_ip"),
-		Gateways: newTable[*gateway]("gateway"), GatewayNetworks: newTable[*gatewayNetwork]("gateway_network"),
+		IngressRules: newTable[*ingressRule]("ingress_rule"), ACLs: map[string]aclList{}, Exports: map[string]export{},
+		ReverseAsked: map[string]bool{},
+		IPs:          newTable[*ipamIP]("ipam_ip"),
+		Gateways:     newTable[*gateway]("gateway"), GatewayNetworks: newTable[*gatewayNetwork]("gateway_network"),
 		PATRules: newTable[*patRule]("pat_rule"), GatewayIPs: newTable[*gatewayIP]("gateway_ip"),
 		Volumes: newTable[*blockVolume]("volume"), Snapshots: newTable[*blockSnapshot]("snapshot"),
 		LBs: newTable[*lb]("lb"), LBIPs: newTable[*lbIP]("lb_ip"), Attachments: newTable[*lbAttachment]("lb_private_network"),

@@ -98,13 +98,15 @@ func (e *Engine) HTTP(method, path string, query url.Values, body []byte) *HTTP 
 	return hit
 }
 
-// Mutating counts a mutating call and returns what to run before and after it
-// takes effect: the kill of a process, or nothing.
-func (e *Engine) Mutating() (before, after func()) {
+// Mutating counts a mutating call, of the Scaleway API or of a node. Where the
+// script asks for a kill before the call takes effect, the process is ended now
+// and the call must not take effect: killed is true. After is to be run when
+// the call has taken effect, before its answer is sent.
+func (e *Engine) Mutating() (killed bool, after func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mutating++
-	before, after = func() {}, func() {}
+	after = func() {}
 	for i, k := range e.script.Kill {
 		if k.Nth != e.mutating {
 			continue
@@ -114,10 +116,11 @@ func (e *Engine) Mutating() (before, after func()) {
 		if k.When == "after" {
 			after = kill
 		} else {
-			before = kill
+			kill()
+			killed = true
 		}
 	}
-	return before, after
+	return killed, after
 }
 
 // RPC is what a rule does to one call of a node's Talos API.
