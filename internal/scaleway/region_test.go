@@ -53,9 +53,14 @@ type world struct {
 	region *api.Region
 	url    string
 	estate *estate.Estate
+	speed  float64
+	// attempt and budget bound calls, for tests in which some hang or never work.
+	attempt, budget time.Duration
 }
 
-func newWorld(t *testing.T, e *estate.Estate) *world {
+func newWorld(t *testing.T, e *estate.Estate) *world { return newWorldAt(t, e, speed) }
+
+func newWorldAt(t *testing.T, e *estate.Estate, speed float64) *world {
 	t.Helper()
 	region := api.New(api.Options{Clock: clock.New(speed)})
 	t.Cleanup(region.Close)
@@ -65,7 +70,7 @@ func newWorld(t *testing.T, e *estate.Estate) *world {
 	}
 	server := httptest.NewServer(region)
 	t.Cleanup(server.Close)
-	return &world{t, region, server.URL, e}
+	return &world{T: t, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second}
 }
 
 // cloud is a fresh client, as each run of the program has.
@@ -74,14 +79,22 @@ func (w *world) cloud(decorators ...scaleway.Decorator) *scaleway.Cloud {
 	vars := map[string]string{"SCW_ACCESS_KEY": "SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY": "22222222-2222-4222-8222-222222222222", "SCW_API_URL": w.url}
 	c, warnings, err := scaleway.New(w.Context(), scaleway.Options{Estate: w.estate, UserAgent: "bastide/test", Decorators: decorators,
 		LookupEnv: func(n string) (string, bool) { v, ok := vars[n]; return v, ok },
-		Retry:     scaleway.Retry{Attempt: 5 * time.Second, Base: 2 * time.Millisecond, Cap: 20 * time.Millisecond, Budget: 10 * time.Second},
-		Pace:      scaleway.Pace{First: 2 * time.Millisecond, Max: 50 * time.Millisecond, Settle: 100 * time.Millisecond},
+		Retry:     scaleway.Retry{Attempt: w.attempt, Base: 2 * time.Millisecond, Cap: 20 * time.Millisecond, Budget: w.budget},
+		// As long in the region's time as the default is in real time, but never
+		// so short that a busy test machine is mistaken for a lag that is over.
+		Pace: scaleway.Pace{First: 2 * time.Millisecond, Max: 50 * time.Millisecond, Settle: max(40*time.Millisecond, w.scaled(5*time.Second))},
 	})
 	if err != nil || len(warnings) > 0 {
 		w.Fatal(err, warnings)
 	}
 	return c
 }
+
+// scaled is a time of the region in real time.
+func (w *world) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / w.speed) }
+
+// settled waits until a stale reading shows what is.
+func (w *world) settled() { time.Sleep(w.scaled(3 * time.Second)) }
 
 // plan reads the region and compares, for the cloud's part of the graph.
 func (w *world) plan(ctx context.Context, c *scaleway.Cloud) (*scaleway.Inventory, plan.Plan, plan.Live, error) {
@@ -109,6 +122,8 @@ func (w *world) plan(ctx context.Context, c *scaleway.Cloud) (*scaleway.Inventor
 // up is one run: read, compare, carry out.
 func (w *world) up(ctx context.Context, c *scaleway.Cloud) error {
 	w.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	_, p, live, err := w.plan(ctx, c)
 	if err != nil {
 		return err
@@ -126,6 +141,8 @@ func (w *world) mustUp() {
 // destroy takes everything down, each removal as soon as it may go.
 func (w *world) destroy(ctx context.Context, c *scaleway.Cloud) error {
 	w.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	inv, err := c.Inventory(ctx)
 	if err != nil {
 		return err
@@ -138,8 +155,6 @@ func (w *world) destroy(ctx context.Context, c *scaleway.Cloud) error {
 	for _, r := range removals {
 		done[r.ID] = make(chan struct{})
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	errs := make(chan error, len(removals))
 	var all sync.WaitGroup
 	for _, r := range removals {

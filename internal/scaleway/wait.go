@@ -2,6 +2,7 @@ package scaleway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -89,7 +90,7 @@ func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Co
 			}
 			seen, leaving = fmt.Sprintf("it is %s", j.status), w.old || isLeaving(j.status)
 		case ctx.Err() != nil:
-			return v, ctx.Err()
+			return v, w.cut(ctx, seen)
 		case notFound(err) && w.gone:
 			return v, nil
 		case notFound(err) && !leaving && waited < forVisible:
@@ -105,10 +106,19 @@ func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Co
 			return v, outcome.Fail(fmt.Sprintf("%s did not %s within %s", w.what, w.to, w.limit), seen,
 				"run the command again to go on waiting, or look at it in the Scaleway console")
 		}
-		if err := sleep(ctx, c.pace.next(waited)); err != nil {
-			return v, err
+		if sleep(ctx, c.pace.next(waited)) != nil {
+			return v, w.cut(ctx, seen)
 		}
 	}
+}
+
+// cut ends a wait with its context. A command's own time limit is a failure that
+// says how far things were; an interruption is just that.
+func (w waiting) cut(ctx context.Context, seen string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	return outcome.Fail(fmt.Sprintf("%s did not %s in the time given", w.what, w.to), seen, "run the command again to go on waiting").Because(ctx.Err())
 }
 
 // isLeaving recognises the words for something that is on its way out.

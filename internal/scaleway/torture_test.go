@@ -1,0 +1,246 @@
+package scaleway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"bastide/internal/outcome"
+	"bastide/internal/scaleway"
+	"bastide/internal/sim/fault"
+)
+
+// A kill is played in process: from the nth mutating call on, nothing reaches
+// the region any more; with after set, that call still takes effect, but its
+// answer is never seen.
+func killAt(n int64, after bool, cancel context.CancelFunc) (scaleway.Decorator, *atomic.Bool) {
+	var count atomic.Int64
+	dead := &atomic.Bool{}
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			mine := fault.Mutates(req.Method) && count.Add(1) == n
+			if dead.Load() || mine && !after {
+				dead.Store(true)
+				cancel()
+				return nil, errors.New("killed")
+			}
+			res, err := next.RoundTrip(req)
+			if mine {
+				dead.Store(true)
+				cancel()
+			}
+			if dead.Load() {
+				return nil, errors.New("killed")
+			}
+			return res, err
+		})
+	}, dead
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// census counts what is in the region, kind by kind, marked or not.
+func (w *world) census() string {
+	n := map[string]int{}
+	for product, kinds := range w.region.State()["products"].(map[string]map[string][]map[string]any) {
+		for kind, all := range kinds {
+			n[product+" "+kind] += len(all)
+		}
+	}
+	var lines []string
+	for k, v := range n {
+		lines = append(lines, fmt.Sprintf("%s %d", k, v))
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}
+
+// Killed at each mutating call in turn, before or after it takes effect, a run
+// that is repeated ends in the same estate: nothing doubled, nothing orphaned.
+func TestKilledAtEveryCallOfUp(t *testing.T) {
+	whole := newWorld(t, privateEstate(2))
+	whole.mustUp()
+	want := whole.census()
+	for _, after := range []bool{false, true} {
+		kills := 0
+		for n := int64(1); ; n++ {
+			w := newWorld(t, privateEstate(2))
+			ctx, cancel := context.WithCancel(t.Context())
+			kill, dead := killAt(n, after, cancel)
+			err := w.up(ctx, w.cloud(kill))
+			cancel()
+			if !dead.Load() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			kills++
+			w.mustUp()
+			w.wantConverged()
+			if got := w.census(); got != want {
+				t.Fatalf("killed at %d (after: %v) and repeated:\n%s\nwant\n%s", n, after, got, want)
+			}
+			if t.Failed() {
+				t.Fatalf("killed at %d (after: %v)", n, after)
+			}
+			w.region.Close()
+		}
+		t.Logf("up: %d kills survived (after the call: %v)", kills, after)
+	}
+}
+
+func TestKilledAtEveryCallOfDestroy(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		kills := 0
+		for n := int64(1); ; n++ {
+			w := newWorld(t, privateEstate(2))
+			empty := w.census()
+			w.mustUp()
+			ctx, cancel := context.WithCancel(t.Context())
+			kill, dead := killAt(n, after, cancel)
+			err := w.destroy(ctx, w.cloud(kill))
+			cancel()
+			if !dead.Load() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			kills++
+			if err := w.destroy(t.Context(), w.cloud()); err != nil {
+				t.Fatalf("killed at %d (after: %v) and repeated: %v", n, after, err)
+			}
+			w.wantNothingLeft()
+			if got := w.census(); minusDefaults(got) != minusDefaults(empty) {
+				t.Fatalf("killed at %d (after: %v), left:\n%s", n, after, got)
+			}
+			w.region.Close()
+		}
+		t.Logf("destroy: %d kills survived (after the call: %v)", kills, after)
+	}
+}
+
+// minusDefaults leaves out what a region makes by itself on first use.
+func minusDefaults(census string) string {
+	var kept []string
+	for _, line := range strings.Split(census, "\n") {
+		if !strings.HasPrefix(line, "vpc vpc 1") && !strings.HasPrefix(line, "instance security") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// faults that every mutating call meets once. All but the last kind change
+// nothing or hide the answer; none may keep a run from its end.
+var once = map[string]fault.HTTPRule{
+	"429 without a body": {Status: 429, Body: "", Headers: map[string]string{"Content-Type": "", "X-Envoy-Ratelimited": "true"}},
+	"500":                {Status: 500, Body: map[string]any{"message": "internal error"}},
+	"503":                {Status: 503, Body: map[string]any{"message": "internal error"}},
+	"cut before":         {Drop: true},
+	"cut after":          {ApplyThenDrop: true},
+	"hang":               {Hang: true},
+	"half an answer":     {Truncate: 20},
+}
+
+func TestEveryMutatingCallFailsOnce(t *testing.T) {
+	whole := newWorld(t, privateEstate(1))
+	whole.mustUp()
+	want := whole.census()
+	for name, rule := range once {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, privateEstate(1))
+			w.attempt = 150e6 // a hang must end; nothing here takes that long
+			empty := w.census()
+			rule.Method, rule.Path, rule.Per, rule.Nth = "mutating", "/**", "request", 1
+			if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
+				t.Fatal(err)
+			}
+			w.mustUp()
+			w.wantConverged()
+			if got := w.census(); got != want {
+				t.Fatalf("got\n%s\nwant\n%s", got, want)
+			}
+			if err := w.destroy(t.Context(), w.cloud()); err != nil {
+				t.Fatal(err)
+			}
+			w.wantNothingLeft()
+			if got := w.census(); minusDefaults(got) != minusDefaults(empty) {
+				t.Fatalf("left:\n%s", got)
+			}
+		})
+	}
+}
+
+// Every listing that lies or fails for good stops a run before it writes.
+func TestUnreadableListingsStopEverything(t *testing.T) {
+	w := newWorld(t, privateEstate(1))
+	w.budget = 60e6
+	w.mustUp()
+	mark := len(w.region.Requests(0))
+	var listings []string
+	if _, err := w.cloud().Inventory(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range w.region.Requests(mark) {
+		listings = append(listings, r.Path)
+	}
+	for name, rule := range map[string]fault.HTTPRule{
+		"cut short": {ShortPage: 1},
+		"forbidden": {Status: 403, Body: map[string]any{"type": "permissions_denied", "message": "insufficient permissions",
+			"details": []map[string]any{{"action": "read", "resource": "x"}}}},
+		"failing":   {Status: 500, Body: map[string]any{"message": "internal error"}},
+		"truncated": {Truncate: 10},
+		"cut off":   {Drop: true},
+	} {
+		for _, path := range listings {
+			if name == "forbidden" && strings.Contains(path, "ssh-keys") {
+				continue // allowed: see TestNoPermissionForKeys
+			}
+			rule.Method, rule.Path = "GET", path
+			if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
+				t.Fatal(err)
+			}
+			mark := len(w.region.Requests(0))
+			if err := w.up(t.Context(), w.cloud()); outcome.CodeOf(err) != outcome.Unknown {
+				t.Errorf("up, %s %s: want exit code 4, got %v", path, name, err)
+			}
+			if err := w.destroy(t.Context(), w.cloud()); outcome.CodeOf(err) != outcome.Unknown {
+				t.Errorf("destroy, %s %s: want exit code 4, got %v", path, name, err)
+			}
+			if n, which := w.writes(mark); n > 0 {
+				t.Errorf("%s %s: %d writes: %v", path, name, n, which)
+			}
+		}
+	}
+	w.region.Faults().Clear()
+	w.wantConverged()
+}
+
+// Readings that lag two seconds behind delay a run and spoil nothing.
+func TestStaleReads(t *testing.T) {
+	w := newWorldAt(t, privateEstate(1), 100)
+	empty := w.census()
+	if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{{Method: "GET", Path: "/**", Stale: fault.Duration(2e9)}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.mustUp()
+	w.settled()
+	w.wantConverged()
+	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	w.settled()
+	w.wantNothingLeft()
+	if got := w.census(); minusDefaults(got) != minusDefaults(empty) {
+		t.Fatalf("left:\n%s", got)
+	}
+}
