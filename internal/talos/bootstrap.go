@@ -126,16 +126,13 @@ func (c *Cluster) applyMembers(ctx context.Context, a plan.Action) (plan.Observe
 	want := a.Step.Spec.(blueprint.EtcdMembers).Voters
 	var last EtcdHealth
 	err := c.until(ctx, c.limits.Etcd, func(ctx context.Context) error {
-		h := c.EtcdHealth(ctx)
-		if ctx.Err() != nil {
-			return nil // keep the last whole picture
-		}
-		last = h
-		if len(c.missing(h, want)) == 0 {
+		last = c.EtcdHealth(ctx)
+		missing := c.missing(last, want)
+		if len(missing) == 0 {
 			return errStop
 		}
-		for _, name := range c.missing(h, want) {
-			c.note(name, "etcd: "+serviceOf(h, name))
+		for _, name := range missing {
+			c.note(name, "etcd: "+serviceOf(last, name))
 		}
 		return nil
 	}, func() error { return c.membersFailure(last, want) })

@@ -157,28 +157,32 @@ var errStop = errors.New("stop")
 
 // until looks again and again, with growing pauses, until look returns errStop
 // or another error, or the limit is over; then it returns expired. A look
-// returns nil to be called again.
+// returns nil to be called again. The limit ends the waiting between looks and
+// never cuts one short: a look has deadlines of its own, and what it saw last
+// is what the failure is explained with.
 func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(context.Context) error, expired func() error) error {
-	deadline, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	end := time.NewTimer(limit)
+	defer end.Stop()
 	pause := c.limits.Poll
 	for {
-		err := look(deadline)
+		err := look(ctx)
 		switch {
 		case errors.Is(err, errStop):
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case deadline.Err() != nil:
-			return expired()
 		case err != nil:
 			return err
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-deadline.Done():
+		case <-end.C:
 			timer.Stop()
+			return expired()
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
 		}
 		pause = min(2*pause, c.limits.MaxPoll)
 	}

@@ -177,9 +177,6 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 	var lastErr error
 	err := c.until(ctx, c.limits.Ready, func(ctx context.Context) error {
 		nodes, err := c.KubernetesNodes(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if lastErr = err; err != nil {
 			c.note("", "Kubernetes API: "+err.Error())
 			return nil

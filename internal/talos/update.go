@@ -101,12 +101,9 @@ func (c *Cluster) pass(ctx context.Context, n estate.Node, mode Mode) (EtcdHealt
 	unknown := func(why string) error {
 		return outcome.CannotTell("the configuration of "+n.Name+" is not changed", "etcd's state is not known: "+why, "bring the control plane nodes back first; nothing was changed")
 	}
-	refusal := unknown("no answer in time")
+	var refusal error
 	err := c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
 		h := c.EtcdHealth(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if health, refusal = h, nil; !h.Bootstrapped() {
 			if h.untouched() {
 				return errStop // there is no etcd yet that could suffer
@@ -184,7 +181,7 @@ func (c *Cluster) back(ctx context.Context, m *machineStep, mode Mode, boot stri
 		}
 		return errStop
 	}, func() error {
-		return outcome.Fail(fmt.Sprintf("%s is not back %s after its configuration changed %s", m.node.Name, c.limits.Reboot, mode), last,
+		return outcome.Fail(fmt.Sprintf("%s is not back within %s after its configuration was changed %s", m.node.Name, c.limits.Reboot, mode), last,
 			"no other node was touched; look at this one with `talosctl dmesg`, then run `bastide up` again")
 	})
 	return err
