@@ -125,24 +125,15 @@ func (f *Fabric) Heal(network string, from, to netip.Addr) {
 }
 
 // Dial connects from one simulated address to another. A host that is down or
-// cut off swallows packets: Dial then waits for the context and fails with a
-// time-out, as a real network would. A host that is up without a listener
-// refuses at once.
+// cut off swallows packets; they are sent again, as TCP does, until the host
+// answers, the context ends, or five seconds have passed. A host that is up
+// without a listener refuses at once.
 func (f *Fabric) Dial(ctx context.Context, network string, from, to netip.Addr, port int) (net.Conn, error) {
 	a, b := host{network, from}, host{network, to}
-	f.mu.Lock()
-	up := f.hosts[b] && !f.cut[[2]host{a, b}] && !f.cut[[2]host{b, a}]
-	target, served := f.services[endpoint{b, port}]
-	f.mu.Unlock()
 	addr := net.JoinHostPort(to.String(), fmt.Sprint(port))
-	if !up {
-		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		<-wait.Done()
-		if err := ctx.Err(); err != nil {
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, err)}
-		}
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, syscall.EHOSTUNREACH)}
+	target, served, err := f.reach(ctx, a, b, port)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, err)}
 	}
 	if !served {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNREFUSED)}
@@ -162,6 +153,32 @@ func (f *Fabric) Dial(ctx context.Context, network string, from, to netip.Addr, 
 	}
 	f.mu.Unlock()
 	return c, nil
+}
+
+// reach waits until packets pass between two hosts and returns what serves the port.
+func (f *Fabric) reach(ctx context.Context, a, b host, port int) (target string, served bool, err error) {
+	const patience, resend = 5 * time.Second, 100 * time.Millisecond
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		up := f.hosts[b] && !f.cut[[2]host{a, b}] && !f.cut[[2]host{b, a}]
+		target, served = f.services[endpoint{b, port}]
+		f.mu.Unlock()
+		if up {
+			return target, served, nil
+		}
+		t := time.NewTimer(resend)
+		select {
+		case <-t.C:
+		case <-wait.Done():
+			t.Stop()
+			if err := ctx.Err(); err != nil {
+				return "", false, err
+			}
+			return "", false, syscall.EHOSTUNREACH
+		}
+	}
 }
 
 type conn struct {

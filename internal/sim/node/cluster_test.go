@@ -258,3 +258,21 @@ func (r *region) raise(machines []hardware.Machine, configOf func(hardware.Machi
 	}
 	wg.Wait()
 }
+
+// dump prints a node's console, for the reader of a verbose run.
+func (r *region) dump(addr string) {
+	c := r.talos(addr)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s, err := c.Dmesg(ctx, false, false)
+	if err != nil {
+		return
+	}
+	for {
+		m, err := s.Recv()
+		if err != nil {
+			return
+		}
+		r.t.Logf("%s: %s", addr, strings.TrimSuffix(string(m.Bytes), "\n"))
+	}
+}

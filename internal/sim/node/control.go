@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // control does, while the node's API server is up, what Talos and the
@@ -48,7 +50,7 @@ func (n *node) lead(c *kubernetes.Clientset) {
 			n.log.Error("electing a controller manager", "err", err)
 			return
 		}
-		e.Run(n.ctx)
+		e.Run(klog.NewContext(n.ctx, logr.Discard()))
 	}
 }
 
@@ -84,7 +86,7 @@ func (m *controllers) run(ctx context.Context) {
 			return
 		}
 	}
-	m.in.Start(ctx.Done())
+	m.in.StartWithContext(ctx)
 	defer m.in.Shutdown()
 	m.in.WaitForCacheSync(ctx.Done())
 	steps := []struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -304,26 +303,33 @@ func (e *etcdService) promote(ctx context.Context, id uint64) {
 	if n.quirks.LearnerFor > 0 && n.spend(ctx, n.quirks.LearnerFor) != nil {
 		return
 	}
-	for {
-		if err := e.tryPromote(ctx, id); err == nil {
+	for turn := 0; ; {
+		var err error
+		if turn, err = e.tryPromote(ctx, id, turn); err == nil {
 			n.console.printf("successfully promoted etcd member")
 			return
-		} else if ctx.Err() != nil {
-			return
 		}
+		n.logOf("etcd").add("retrying promotion: " + err.Error())
 		if n.pause(ctx, etcdPromotePeriod) != nil {
 			return
 		}
 	}
 }
 
-func (e *etcdService) tryPromote(ctx context.Context, id uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// tryPromote asks one endpoint after the other, beginning where the last try
+// ended: an endpoint that is no member, such as a load balancer, takes up the
+// whole try.
+func (e *etcdService) tryPromote(ctx context.Context, id uint64, turn int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(e.node.farm.opt.Clock.Scale(30*time.Second), 2*time.Second))
 	defer cancel()
-	var last error = errors.New("no endpoints")
+	last := errors.New("no endpoints")
 	endpoints := e.node.controlPlaneEndpoints()
-	rand.Shuffle(len(endpoints), func(i, j int) { endpoints[i], endpoints[j] = endpoints[j], endpoints[i] })
-	for _, ep := range endpoints {
+	for range endpoints {
+		if ctx.Err() != nil {
+			break
+		}
+		ep := endpoints[turn%len(endpoints)]
+		turn++
 		c, err := e.node.etcdClient(ctx, []string{ep})
 		if err != nil {
 			last = err
@@ -332,10 +338,10 @@ func (e *etcdService) tryPromote(ctx context.Context, id uint64) error {
 		_, last = c.MemberPromote(ctx, id)
 		_ = c.Close()
 		if last == nil {
-			return nil
+			break
 		}
 	}
-	return last
+	return turn, last
 }
 
 // begin starts a round anew, in bootstrap mode.

@@ -98,12 +98,12 @@ func (t *serviceTable) remove(id string) {
 	t.node.drop(v1alpha1.NewService(id))
 }
 
-// up tells whether a service runs and is not known to be unwell.
+// up tells whether a service runs and its last health check passed.
 func (t *serviceTable) up(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	return s != nil && s.state == stateRunning && (!s.known || s.healthy)
+	return s != nil && s.state == stateRunning && s.known && s.healthy
 }
 
 func (t *serviceTable) state(id string) string {
