@@ -39,8 +39,13 @@ func digestOf(p config.Provider) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode machine configuration: %w", err)
 	}
+	return digestText(text), nil
+}
+
+// digestText is the digest of a configuration that is in canonical form.
+func digestText(text []byte) string {
 	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:12]), nil
+	return "sha256:" + hex.EncodeToString(sum[:12])
 }
 
 // canonical is a copy with its documents in a fixed order; the encoder itself

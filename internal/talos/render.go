@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	documents "github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -94,23 +96,42 @@ func (r *Renderer) Complete(g *blueprint.Graph, gateway netip.Addr) (warnings []
 	if !gateway.IsValid() {
 		return nil, nil
 	}
-	addresses := AddressesOf(g, r.estate, gateway)
-	for _, n := range r.estate.Nodes() {
-		c, err := r.Node(n, addresses)
-		if err != nil {
-			return nil, err
-		}
+	configs, err := r.All(AddressesOf(g, r.estate, gateway))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range configs {
 		for _, w := range c.Warnings {
-			warnings = append(warnings, n.Name+": "+w)
+			warnings = append(warnings, c.Node+": "+w)
 		}
-		step, ok := g.Step(string(blueprint.KindMachine) + "/" + n.Name)
-		if !ok {
-			continue
+		if step, ok := g.Step(string(blueprint.KindMachine) + "/" + c.Node); ok {
+			step.Spec = blueprint.Machine{Node: c.Node, Role: c.Role, Digest: c.Digest}
+			g.Replace(step)
 		}
-		step.Spec = blueprint.Machine{Node: n.Name, Role: n.Role, Digest: c.Digest}
-		g.Replace(step)
 	}
 	return warnings, nil
+}
+
+// All renders the configurations of all nodes, in the order of the estate.
+func (r *Renderer) All(a Addresses) ([]Config, error) {
+	nodes := r.estate.Nodes()
+	out, errs := make([]Config, len(nodes)), make([]error, len(nodes))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, n := range nodes {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out[i], errs[i] = r.Node(n, a)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err // one is enough: the rest most often repeats it
+		}
+	}
+	return out, nil
 }
 
 // Node renders the configuration of one node. The same inputs give the same
@@ -128,7 +149,12 @@ func (r *Renderer) Node(n estate.Node, a Addresses) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	text, err := encode(patched)
+	// In canonical form already, so that its digest is that of the bytes.
+	ordered, err := canonical(patched)
+	if err != nil {
+		return Config{}, fmt.Errorf("order machine configuration of %s: %w", n.Name, err)
+	}
+	text, err := encode(ordered)
 	if err != nil {
 		return Config{}, fmt.Errorf("encode machine configuration of %s: %w", n.Name, err)
 	}
@@ -145,11 +171,7 @@ func (r *Renderer) Node(n estate.Node, a Addresses) (Config, error) {
 	if err != nil {
 		return Config{}, outcome.Refuse("the machine configuration of "+n.Name+" is not valid", "", "correct the fields or patches that lead to it").Because(flat(err))
 	}
-	digest, err := digestOf(final)
-	if err != nil {
-		return Config{}, err
-	}
-	return Config{Node: n.Name, Role: n.Role, Digest: digest, Warnings: append(warnings, found...), provider: final, bytes: text}, nil
+	return Config{Node: n.Name, Role: n.Role, Digest: digestText(text), Warnings: append(warnings, found...), provider: final, bytes: text}, nil
 }
 
 func (a Addresses) complete(n estate.Node) error {

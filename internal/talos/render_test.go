@@ -165,6 +165,9 @@ func TestEveryNodeRendersValidAndTheSameTwice(t *testing.T) {
 			if !bytes.Equal(first.Bytes(), second.Bytes()) || first.Digest != second.Digest {
 				t.Errorf("%s %s: two renderings differ", version, n.Name)
 			}
+			if d, err := Digest(first.Bytes()); err != nil || d != first.Digest {
+				t.Errorf("%s %s: digest %s of the bytes, %s of the rendering, %v", version, n.Name, d, first.Digest, err)
+			}
 			if bytes.Contains(first.Bytes(), []byte("#")) {
 				t.Errorf("%s %s: the configuration has comments", version, n.Name)
 			}
