@@ -9,6 +9,7 @@ import (
 	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
 
+	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -35,22 +36,68 @@ func (r *reader) strangers() {
 		r.inv.holders[addressOf(ip)] = holder(ip)
 		r.stranger(holder(ip), fmt.Sprintf("it holds %s in the estate's private network", addressOf(ip)))
 	}
-	servers := map[string]bool{}
-	for _, s := range r.f.servers {
-		servers[s.ID] = true
-	}
 	for _, g := range r.f.groups {
 		for _, s := range g.Servers {
-			if !servers[s.ID] {
+			if r.f.guests[s.ID] {
 				r.stranger(fmt.Sprintf("the server %s (%s)", s.Name, s.ID), fmt.Sprintf("it uses the estate's security group %s", g.Name))
 			}
 		}
 	}
 	for _, it := range r.inv.Items {
-		if it.Kind == blueprint.KindVolume && it.on != "" && !servers[it.on] {
+		if it.Kind == blueprint.KindVolume && r.f.guests[it.on] {
 			r.stranger(fmt.Sprintf("the server %s", it.on), fmt.Sprintf("it uses the estate's volume %s", it.Name))
 		}
 	}
+}
+
+// findGuests looks for servers of others that use a volume or a group of the
+// estate. A server that was just deleted stays in those references for some
+// seconds, so each one that is not the estate's is asked for itself.
+func (c *Cloud) findGuests(ctx context.Context, f *found) error {
+	ours, unknown := map[string]bool{}, map[string]bool{}
+	for _, s := range f.servers {
+		ours[s.ID] = c.marked(s.Tags)
+	}
+	for _, v := range f.volumes {
+		if id := serverOf(v); id != "" && !ours[id] && c.marked(v.Tags) {
+			unknown[id] = true
+		}
+	}
+	for _, g := range f.groups {
+		for _, s := range g.Servers {
+			if !ours[s.ID] {
+				unknown[s.ID] = true
+			}
+		}
+	}
+	var ids []string
+	for id := range unknown {
+		ids = append(ids, id)
+	}
+	exists := make([]bool, len(ids))
+	err := together(ctx, len(ids), func(ctx context.Context, i int) error {
+		s, err := c.readServer(ids[i])(ctx)
+		exists[i] = err == nil && !c.marked(s.Tags)
+		if err == nil || notFound(err) {
+			return nil
+		}
+		return cannotTell(fmt.Sprintf("the server %s could not be read", ids[i]), err)
+	})
+	f.guests = map[string]bool{}
+	for i, id := range ids {
+		f.guests[id] = exists[i]
+	}
+	return err
+}
+
+// serverOf is the server that a volume is attached to.
+func serverOf(v *block.Volume) string {
+	for _, ref := range v.References {
+		if ref.ProductResourceType == "instance_server" {
+			return ref.ProductResourceID
+		}
+	}
+	return ""
 }
 
 // holdsOurs says whether an address in the estate's network is held by the

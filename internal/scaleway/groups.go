@@ -64,6 +64,9 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 	if err != nil {
 		return plan.Observed{}, err
 	}
+	if g, err = c.waitGroup(ctx, j, g.ID); err != nil {
+		return plan.Observed{}, err
+	}
 	if g.Stateful != want.Stateful || g.InboundDefaultPolicy != in || g.OutboundDefaultPolicy != out {
 		if _, err := c.instances.UpdateSecurityGroup(&instance.UpdateSecurityGroupRequest{Zone: c.zone, SecurityGroupID: g.ID, Stateful: &want.Stateful,
 			InboundDefaultPolicy: in, OutboundDefaultPolicy: out}, scw.WithContext(ctx)); err != nil {
@@ -73,8 +76,7 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 	if err := c.applyRules(ctx, g.ID, want); err != nil {
 		return plan.Observed{}, err
 	}
-	g, err = c.waitGroup(ctx, j, g.ID)
-	if err != nil {
+	if g, err = c.waitGroup(ctx, j, g.ID); err != nil {
 		return plan.Observed{}, err
 	}
 	return j.done(g.ID, want.Zone, string(g.State), want), nil

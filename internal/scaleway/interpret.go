@@ -182,11 +182,7 @@ func (r *reader) volumes() {
 		if v.ParentSnapshotID != nil {
 			r.inv.parents[v.ID] = *v.ParentSnapshotID
 		}
-		for _, ref := range v.References {
-			if ref.ProductResourceType == "instance_server" {
-				it.on = ref.ProductResourceID
-			}
-		}
+		it.on = serverOf(v)
 		r.add(it)
 	}
 }

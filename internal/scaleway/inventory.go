@@ -92,6 +92,7 @@ type found struct {
 	volumes     []*block.Volume
 	snapshots   []*block.Snapshot
 	servers     []*instance.Server
+	guests      map[string]bool // servers of others that use something of the estate
 	orphans     []*instancev2.PrivateNetworkInterfaceSummary
 	balancers   []*lb.LB
 	attachments map[string][]*lb.PrivateNetwork
@@ -107,7 +108,8 @@ func (c *Cloud) Inventory(ctx context.Context) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.findOrphans(ctx, f); err != nil {
+	second := []func(context.Context, *found) error{c.findOrphans, c.findGuests}
+	if err := together(ctx, len(second), func(ctx context.Context, i int) error { return second[i](ctx, f) }); err != nil {
 		return nil, err
 	}
 	return c.interpret(f), nil
