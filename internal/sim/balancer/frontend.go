@@ -2,19 +2,22 @@ package balancer
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"bastide/internal/sim/hardware"
 )
 
 // frontend takes connections at one address and port.
 type frontend struct {
+	at       place
 	listener net.Listener
-	from     netip.Addr // where its clients appear to come from
+	from     netip.Addr // where its clients appear to come from; see Set.Client
 	ctx      context.Context
 	stop     context.CancelFunc
 
@@ -24,8 +27,8 @@ type frontend struct {
 	open map[net.Conn]struct{}
 }
 
-func newFrontend(l net.Listener, from netip.Addr) *frontend {
-	f := &frontend{listener: l, from: from, open: map[net.Conn]struct{}{}}
+func newFrontend(at place, l net.Listener, from netip.Addr) *frontend {
+	f := &frontend{at: at, listener: l, from: from, open: map[net.Conn]struct{}{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	go f.accept()
 	return f
@@ -38,34 +41,53 @@ func (f *frontend) use(conf hardware.Frontend, p *pool) {
 	f.conf, f.pool = conf, p
 }
 
-// close ends the listener and cuts its connections.
-func (f *frontend) close() {
-	f.stop()
-	_ = f.listener.Close()
+// close ends the listener; connections go on.
+func (f *frontend) close() { _ = f.listener.Close() }
+
+// cut ends every connection.
+func (f *frontend) cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.stop()
 	for c := range f.open {
-		_ = c.Close()
+		reset(c)
 	}
+}
+
+// idle tells whether no connection is left.
+func (f *frontend) idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.open) == 0
 }
 
 func (f *frontend) accept() {
 	for {
 		c, err := f.listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
+		if err != nil { // such as no file descriptors left, which passes
+			select {
+			case <-f.ctx.Done():
+				return
+			case <-time.After(shortestDelay):
+				continue
+			}
+		}
 		f.mu.Lock()
-		p, conf := f.pool, f.conf
+		p, conf, cut := f.pool, f.conf, f.ctx.Err() != nil
 		f.open[c] = struct{}{}
 		f.mu.Unlock()
+		if cut {
+			reset(c)
+			return
+		}
 		go func() {
-			defer func() {
-				f.mu.Lock()
-				delete(f.open, c)
-				f.mu.Unlock()
-			}()
 			f.pass(c, conf, p)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.open, c)
 		}()
 	}
 }
@@ -87,7 +109,13 @@ func (f *frontend) pass(c net.Conn, conf hardware.Frontend, p *pool) {
 
 // admitted judges a client by the address that it appears to come from.
 func admitted(conf hardware.Frontend, from netip.Addr) bool {
-	return !conf.AllowOnly || slices.ContainsFunc(conf.Allow, func(p netip.Prefix) bool { return p.Contains(from) })
+	if !conf.AllowOnly {
+		return true
+	}
+	if !from.IsValid() {
+		return len(conf.Allow) > 0 && conf.Allow[0].IsValid()
+	}
+	return slices.ContainsFunc(conf.Allow, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
 // reset closes a connection so that its client sees a reset, not an end.
@@ -98,21 +126,23 @@ func reset(c net.Conn) {
 	_ = c.Close()
 }
 
-// splice copies both ways until both sides are done, or one breaks.
-func splice(a, b net.Conn) {
+// splice copies both ways until both sides are done, or one breaks. An end is
+// passed on as an end of that direction alone, a break as a reset.
+func splice(client, server net.Conn) {
 	var wg sync.WaitGroup
 	pass := func(dst, src net.Conn) {
-		_, err := io.Copy(dst, src)
-		if w, ok := dst.(interface{ CloseWrite() error }); ok && err == nil {
-			_ = w.CloseWrite()
+		if _, err := io.Copy(dst, src); err != nil {
+			reset(client)
+			_ = server.Close()
 			return
 		}
-		_ = a.Close()
-		_ = b.Close()
+		if half, ok := dst.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
 	}
-	wg.Go(func() { pass(a, b) })
-	wg.Go(func() { pass(b, a) })
+	wg.Go(func() { pass(client, server) })
+	wg.Go(func() { pass(server, client) })
 	wg.Wait()
-	_ = a.Close()
-	_ = b.Close()
+	_ = client.Close()
+	_ = server.Close()
 }

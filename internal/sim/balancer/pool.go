@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -45,6 +46,8 @@ func newPool(s *Set, conf hardware.Backend, legs []hardware.Attachment, up map[n
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	for _, a := range conf.Servers {
 		p.up[a] = up[a]
+	}
+	for a := range maps.Clone(p.up) { // a clone, for watching changes the map
 		go p.watch(a)
 	}
 	return p
@@ -65,24 +68,21 @@ func (p *pool) healthy() []netip.Addr {
 	return all
 }
 
-// dial connects to the next healthy server, and to the one after when that fails.
+// dial connects to the next healthy server. When that fails, so does the
+// connection: Scaleway's load balancers try another server only where the
+// backend sets a number of redispatches, which is none by default.
 func (p *pool) dial(ctx context.Context) (net.Conn, error) {
 	servers := p.healthy()
-	last := errNoServer
-	for range servers {
-		p.mu.Lock()
-		a := servers[p.next%len(servers)]
-		p.next++
-		p.mu.Unlock()
-		try, cancel := context.WithTimeout(ctx, p.limit(p.conf.ConnectTimout))
-		c, err := p.reach(try, a, p.conf.Port)
-		cancel()
-		if err == nil {
-			return c, nil
-		}
-		last = err
+	if len(servers) == 0 {
+		return nil, errNoServer
 	}
-	return nil, last
+	p.mu.Lock()
+	a := servers[p.next%len(servers)]
+	p.next++
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, p.limit(p.conf.ConnectTimout))
+	defer cancel()
+	return p.reach(ctx, a, p.conf.Port)
 }
 
 // reach connects from the balancer's own address in the server's network; one
@@ -92,15 +92,39 @@ func (p *pool) reach(ctx context.Context, to netip.Addr, port int) (net.Conn, er
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", netip.AddrPortFrom(to, uint16(port)).String())
 	}
-	last := fmt.Errorf("%s: the load balancer is in no private network", to)
-	for _, leg := range p.legs {
-		c, err := p.set.fabric.Dial(ctx, leg.NetworkID, leg.Address, to, port)
-		if err == nil {
-			return c, nil
-		}
-		last = err
+	leg, ok := closest(p.legs, to)
+	if !ok {
+		return nil, fmt.Errorf("%s: the load balancer is in no private network", to)
 	}
-	return nil, last
+	return p.set.fabric.Dial(ctx, leg.NetworkID, leg.Address, to, port)
+}
+
+// closest finds the leg through which an address is reached. Legs come without
+// their subnets, but of legs in disjoint subnets the one whose address shares
+// the longest prefix with the target is the one whose subnet holds it.
+func closest(legs []hardware.Attachment, to netip.Addr) (hardware.Attachment, bool) {
+	var best hardware.Attachment
+	shared := -1
+	for _, leg := range legs {
+		if n := commonBits(leg.Address, to); n > shared {
+			best, shared = leg, n
+		}
+	}
+	return best, shared >= 0
+}
+
+// commonBits is the length of the prefix that two addresses share, -1 where they
+// are of different families.
+func commonBits(a, b netip.Addr) int {
+	if !a.IsValid() || a.BitLen() != b.BitLen() {
+		return -1
+	}
+	for n := a.BitLen(); n > 0; n-- {
+		if p, err := a.Prefix(n); err == nil && p.Contains(b) {
+			return n
+		}
+	}
+	return 0
 }
 
 func (p *pool) limit(d time.Duration) time.Duration {
