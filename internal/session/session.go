@@ -25,6 +25,9 @@ type Config struct {
 	Notice func(string)
 	// Note says what a node is being waited for; nil is allowed.
 	Note func(node, text string)
+	// Learnt is told the secrets of the bundle when it is opened, so that no
+	// output ever holds one; nil is allowed.
+	Learnt func(secrets ...string)
 	// Ask prompts for a secret on the terminal; nil without one.
 	Ask func(label string) (vault.Secret, error)
 }
@@ -39,7 +42,6 @@ type Session struct {
 
 	mu      sync.Mutex
 	way     *door.Door
-	doorErr error
 	sshKeys *door.Keys
 }
 
@@ -84,6 +86,11 @@ func (s *Session) Unlock() (*vault.Bundle, error) {
 			return nil, err
 		}
 		s.bundle = b
+		if s.config.Learnt != nil {
+			for _, secret := range b.Secrets() {
+				s.config.Learnt(secret.Reveal())
+			}
+		}
 	}
 	return s.bundle, nil
 }

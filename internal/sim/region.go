@@ -80,7 +80,7 @@ func (r *Region) build(o Options) (*api.Region, error) {
 		return nil, err
 	}
 	gateways := ssh.New(ssh.Options{Fabric: net, Log: o.Log})
-	balancers := balancer.New(balancer.Options{Fabric: net, Clock: c, Log: o.Log})
+	balancers := balancer.New(c, net, o.Log)
 	r.parts = []io.Closer{gateways, balancers, farm}
 	handler := api.New(api.Options{Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log})
 	calls.region = handler

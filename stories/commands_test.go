@@ -1,0 +1,67 @@
+package stories
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bastide/internal/sim"
+)
+
+// commands are what scripts can say besides running programs.
+var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"region": region,
+	"mask":   mask,
+}
+
+// region waits for the simulated region in a folder and points the script's
+// clients at it, as eval "$(bastide sim env)" does in a shell. The region is
+// stopped when the script ends.
+func region(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: region DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	deadline := time.Now().Add(time.Minute)
+	for {
+		access, err := sim.ReadAccess(dir)
+		if err == nil && access.Alive() {
+			for _, kv := range access.Environ() {
+				k, v, _ := strings.Cut(kv, "=")
+				ts.Setenv(k, v)
+			}
+			ts.Defer(func() { stop(access) })
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no region came up in %s", dir)
+		}
+		time.Sleep(20 * time.Millisecond) // another process's file: there is no event to await
+	}
+}
+
+func stop(a sim.Access) {
+	if p, err := os.FindProcess(a.PID); err == nil {
+		_ = p.Signal(os.Interrupt)
+	}
+	for a.Alive() {
+		time.Sleep(20 * time.Millisecond) // it is not always our child, so there is nothing to wait on
+	}
+}
+
+// mask replaces what differs from run to run in a file, so that it can be
+// compared with cmp: the script's folder, IDs, fingerprints, times.
+func mask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: mask FILE TEXT...")
+	}
+	file := ts.MkAbs(args[0])
+	text := ts.ReadFile(args[0])
+	for _, a := range args[1:] {
+		text = strings.ReplaceAll(text, a, "MASKED")
+	}
+	ts.Check(os.WriteFile(filepath.Clean(file), []byte(text), 0o600))
+}
