@@ -62,7 +62,11 @@ func newWorld(t *testing.T, e *estate.Estate) *world { return newWorldAt(t, e, s
 
 func newWorldAt(t *testing.T, e *estate.Estate, speed float64) *world {
 	t.Helper()
-	region := api.New(api.Options{Clock: clock.New(speed)})
+	return newWorldIn(t, e, api.New(api.Options{Clock: clock.New(speed)}), speed)
+}
+
+func newWorldIn(t *testing.T, e *estate.Estate, region *api.Region, speed float64) *world {
+	t.Helper()
 	t.Cleanup(region.Close)
 	if err := region.Seed(api.Seed{Projects: []api.SeedProject{{ID: project}},
 		Snapshots: []api.SeedSnapshot{{Project: project, Name: e.Talos.Snapshot, Zone: zone, SizeBytes: 10e9}}}); err != nil {
