@@ -20,6 +20,7 @@ type sight struct {
 	holding holding
 	stage   stage
 	err     error // why it could not be read although it is ours
+	looks   int   // how often it was looked at
 }
 
 // Observe reads the cluster steps of a graph. The cloud's observations say
@@ -28,18 +29,13 @@ type sight struct {
 // everything, before any write.
 func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Live) (plan.Live, error) {
 	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
-	sights := c.lookAt(ctx, g, cloud)
+	sights, health, known := c.survey(ctx, g, cloud)
 	if err := ctx.Err(); err != nil {
 		return live, err
 	}
 	if err := c.strangers(sights); err != nil {
 		return live, err
 	}
-	health := EtcdHealth{}
-	if slices.ContainsFunc(sights, func(s sight) bool { return s.node.Role == estate.RoleControlPlane && s.contact.state == Ours }) {
-		health = c.EtcdHealth(ctx)
-	}
-	known := c.knownNodes(ctx, health)
 	for _, s := range sights {
 		c.observeMachine(&live, g, s, health, known)
 	}
@@ -48,6 +44,32 @@ func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Li
 		c.observeKubernetes(&live, g, known)
 	}
 	return live, nil
+}
+
+// survey asks nodes, etcd and Kubernetes at the same time: together they take
+// as long as the slowest of them.
+func (c *Cluster) survey(ctx context.Context, g *blueprint.Graph, cloud plan.Live) ([]sight, EtcdHealth, []KubernetesNode) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var health EtcdHealth
+	known := make(chan []KubernetesNode, 1)
+	var etcd sync.WaitGroup
+	if slices.ContainsFunc(c.controlPlaneNodes(), func(n estate.Node) bool { return powered(g, cloud, n) }) {
+		etcd.Go(func() { health = c.EtcdHealth(ctx) })
+		go func() {
+			nodes, _ := c.KubernetesNodes(ctx)
+			known <- nodes
+		}()
+	}
+	sights := c.lookAt(ctx, g, cloud)
+	etcd.Wait()
+	if slices.ContainsFunc(sights, func(s sight) bool { return s.looks > 1 }) {
+		health = c.EtcdHealth(ctx) // nodes came up meanwhile
+	}
+	if !health.Bootstrapped() {
+		return sights, health, nil // without etcd there is no Kubernetes API to wait for
+	}
+	return sights, health, <-known
 }
 
 // lookAt looks at all nodes at once, and again at those that do not answer
@@ -96,6 +118,7 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight) {
 }
 
 func (c *Cluster) look(ctx context.Context, s *sight) {
+	s.looks++
 	s.contact, s.err = c.meet(ctx, c.addresses.Nodes[s.node.Name]), nil
 	if s.contact.state != Ours {
 		return
@@ -106,10 +129,13 @@ func (c *Cluster) look(ctx context.Context, s *sight) {
 		return
 	}
 	defer session.close()
-	if s.holding, s.err = session.configuration(ctx); s.err != nil {
-		return
+	var stageErr error
+	var both sync.WaitGroup
+	both.Go(func() { s.holding, s.err = session.configuration(ctx) })
+	both.Go(func() { s.stage, stageErr = session.stage(ctx) })
+	if both.Wait(); s.err == nil {
+		s.err = stageErr
 	}
-	s.stage, s.err = session.stage(ctx)
 }
 
 // strangers refuses when any node is another cluster's.
@@ -213,19 +239,6 @@ func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known [
 		o.Status, o.Settled = "the Kubernetes API does not answer", false
 	}
 	live.Steps[id] = o
-}
-
-// knownNodes are the nodes that Kubernetes knows, or none while its API does
-// not answer.
-func (c *Cluster) knownNodes(ctx context.Context, health EtcdHealth) []KubernetesNode {
-	if !health.Bootstrapped() {
-		return nil
-	}
-	nodes, err := c.KubernetesNodes(ctx)
-	if err != nil {
-		return nil
-	}
-	return nodes
 }
 
 func (c *Cluster) stepOf(g *blueprint.Graph, kind blueprint.Kind) string {
