@@ -43,8 +43,10 @@ func (r *reader) strangers() {
 			}
 		}
 	}
-	for _, it := range r.inv.Items {
+	for i := range r.inv.Items {
+		it := &r.inv.Items[i]
 		if it.Kind == blueprint.KindVolume && r.f.guests[it.on] {
+			it.Broken = fmt.Sprintf("the server %s has it, which is not the estate's", it.on)
 			r.stranger(fmt.Sprintf("the server %s", it.on), fmt.Sprintf("it uses the estate's volume %s", it.Name))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -72,7 +73,13 @@ func newWorldIn(t *testing.T, e *estate.Estate, region *api.Region, speed float6
 		Snapshots: []api.SeedSnapshot{{Project: project, Name: e.Talos.Snapshot, Zone: zone, SizeBytes: 10e9}}}); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(region)
+	return serve(t, e, region, region, speed)
+}
+
+// serve puts a handler before the region, for what the region does not do.
+func serve(t *testing.T, e *estate.Estate, region *api.Region, h http.Handler, speed float64) *world {
+	t.Helper()
+	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return &world{T: t, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second}
 }

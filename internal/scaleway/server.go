@@ -67,8 +67,7 @@ func (c *Cloud) createServer(ctx context.Context, j job, want blueprint.Server, 
 		if err != nil {
 			return nil, err
 		}
-		// A volume that is still being made is refused.
-		if _, err := c.volumeSettled(ctx, step, volume); err != nil {
+		if err := c.volumeFree(ctx, "the "+step, volume); err != nil {
 			return nil, err
 		}
 		req.Volumes[strconv.Itoa(i)] = &instance.VolumeServerTemplate{ID: &volume, VolumeType: instance.VolumeVolumeTypeSbsVolume, Boot: scw.BoolPtr(i == 0)}

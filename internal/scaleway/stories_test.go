@@ -20,7 +20,6 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/instance/v1"
-	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
 	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
@@ -265,25 +264,6 @@ func TestReport46BusyGateway(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Field report 36: an interface whose server is gone and a booked address keep
-// the network from being deleted; both are found and removed.
-func TestReport36LeftoversInTheNetwork(t *testing.T) {
-	w := newWorld(t, privateEstate(1))
-	w.mustUp()
-	other := w.somebody()
-	server := w.find("server/staging-system-1")
-	stop(t, other, server.CloudID)
-	must(instancev2.NewAPI(other).DetachServerPrivateNetworkInterface(&instancev2.DetachServerPrivateNetworkInterfaceRequest{ServerID: server.CloudID,
-		PrivateNetworkInterfaceID: w.find("private-nic/staging-system-1").CloudID}))(t)
-	if err := instance.NewAPI(other).DeleteServer(&instance.DeleteServerRequest{ServerID: server.CloudID}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.destroy(t.Context(), w.cloud()); err != nil {
-		t.Fatal(err)
-	}
-	w.wantNothingLeft()
 }
 
 func stop(t *testing.T, client *scw.Client, id string) {

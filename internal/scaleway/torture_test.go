@@ -13,6 +13,8 @@ import (
 	"bastide/internal/outcome"
 	"bastide/internal/scaleway"
 	"bastide/internal/sim/fault"
+
+	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
 )
 
 // A kill is played in process: from the nth mutating call on, nothing reaches
@@ -62,6 +64,20 @@ func (w *world) census() string {
 	return strings.Join(lines, "\n")
 }
 
+// wantBastionShut checks that no gateway is open to more than the file allows.
+func (w *world) wantBastionShut() {
+	w.Helper()
+	gateways, err := vpcgw.NewAPI(w.somebody()).ListGateways(&vpcgw.ListGatewaysRequest{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, g := range gateways.Gateways {
+		if g.BastionEnabled && len(g.BastionAllowedIPs) != len(w.estate.Admin.CIDRs) {
+			w.Errorf("the bastion is open to %v", g.BastionAllowedIPs)
+		}
+	}
+}
+
 // Killed at each mutating call in turn, before or after it takes effect, a run
 // that is repeated ends in the same estate: nothing doubled, nothing orphaned.
 func TestKilledAtEveryCallOfUp(t *testing.T) {
@@ -83,6 +99,7 @@ func TestKilledAtEveryCallOfUp(t *testing.T) {
 				break
 			}
 			kills++
+			w.wantBastionShut()
 			w.mustUp()
 			w.wantConverged()
 			if got := w.census(); got != want {
@@ -125,6 +142,30 @@ func TestKilledAtEveryCallOfDestroy(t *testing.T) {
 			w.region.Close()
 		}
 		t.Logf("destroy: %d kills survived (after the call: %v)", kills, after)
+	}
+}
+
+// A teardown that was killed and thought better of: up builds the estate again
+// from whatever is left, things on their way out included.
+func TestUpAfterKilledDestroy(t *testing.T) {
+	whole := newWorld(t, privateEstate(1))
+	whole.mustUp()
+	want := whole.census()
+	for n := int64(1); n < 30; n += 3 {
+		w := newWorld(t, privateEstate(1))
+		w.mustUp()
+		ctx, cancel := context.WithCancel(t.Context())
+		kill, _ := killAt(n, true, cancel)
+		if err := w.destroy(ctx, w.cloud(kill)); err == nil {
+			break
+		}
+		cancel()
+		w.mustUp()
+		w.wantConverged()
+		if got := w.census(); got != want || t.Failed() {
+			t.Fatalf("killed at %d:\n%s\nwant\n%s", n, got, want)
+		}
+		w.region.Close()
 	}
 }
 

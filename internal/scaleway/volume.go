@@ -170,6 +170,19 @@ func (c *Cloud) volumeSettled(ctx context.Context, name, id string) (*block.Volu
 	return until(ctx, c, waiting{what: name, to: "become available", limit: forVolume}, c.readVolume(id), volumeVerdict)
 }
 
+// volumeFree waits until a server can have the volume: one that is still being
+// made is refused, and so is one that a deleted server has not let go of yet.
+func (c *Cloud) volumeFree(ctx context.Context, name, id string) error {
+	_, err := until(ctx, c, waiting{what: name, to: "become free for a server", limit: forVolume}, c.readVolume(id), func(v *block.Volume) verdict {
+		j := volumeVerdict(v)
+		if v.Status == block.VolumeStatusInUse {
+			j.done, j.status = false, "in use by the server "+serverOf(v)
+		}
+		return j
+	})
+	return err
+}
+
 // volumeAs waits until a change has come into force: right after it the volume
 // may still show what it was.
 func (c *Cloud) volumeAs(ctx context.Context, name, id string, want blueprint.Volume) (*block.Volume, error) {
