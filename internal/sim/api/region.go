@@ -145,6 +145,8 @@ func (r *Region) Close() {
 	r.mu.Lock()
 	r.world.stopTimers()
 	r.world.tearDown(r.effects)
+	r.world = newWorld(r.opts) // what is still on its way to the old one finds it gone
+	r.world.region = r
 	r.mu.Unlock()
 	r.effects.wait()
 }

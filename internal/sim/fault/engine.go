@@ -264,10 +264,13 @@ func (f *HTTP) Describe() string {
 	if f.Delay > 0 {
 		what = append(what, "delay")
 	}
-	for name, on := range map[string]bool{"hang": f.Hang, "drop": f.Drop, "apply then drop": f.ApplyThenDrop,
-		"truncate": f.Truncate > 0, "short page": f.ShortPage > 0, "stale": f.Stale > 0} {
-		if on {
-			what = append(what, name)
+	for _, a := range []struct {
+		name string
+		on   bool
+	}{{"hang", f.Hang}, {"drop", f.Drop}, {"apply then drop", f.ApplyThenDrop}, {"truncate", f.Truncate > 0},
+		{"short page", f.ShortPage > 0}, {"stale", f.Stale > 0}} {
+		if a.on {
+			what = append(what, a.name)
 		}
 	}
 	if f.Status != 0 {
