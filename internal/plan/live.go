@@ -16,6 +16,11 @@ type Observed struct {
 	Settled bool   // false while Status is on its way to another
 	Broken  string // why it can never become what is wanted (status error, locked); empty when it can
 	Spec    blueprint.Spec
+	// Cost is what changing it to what is wanted costs, where the observer knows
+	// better than the kind of step tells; Detail shows the difference, line by
+	// line and without secrets. Both are empty where there is none.
+	Cost   Disruption
+	Detail []string
 }
 
 // Stray carries the estate's mark although no step explains it: a node that

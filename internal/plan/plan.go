@@ -46,6 +46,7 @@ type Action struct {
 	Changes    []Change
 	Reason     string
 	Disruption Disruption
+	Detail     []string // the difference in lines, where Changes cannot show it
 }
 
 // Plan is what up would do, in order.
@@ -114,7 +115,10 @@ func decide(s blueprint.Step, live Live) Action {
 	case len(a.Changes) > 0:
 		a.Op = Update
 		a.Reason = reasonFor(a.Changes)
-		a.Disruption = disruption(s)
+		a.Disruption, a.Detail = disruption(s), o.Detail
+		if o.Cost != "" {
+			a.Disruption = o.Cost
+		}
 	case !o.Settled:
 		a.Op, a.Reason = Wait, fmt.Sprintf("it is %s", o.Status)
 	}

@@ -164,7 +164,8 @@ func (m *machineStep) tolerate(err error) error {
 		return m.changed(err)
 	}
 	if ambiguous(err) {
-		m.c.note(m.node.Name, "no clear answer: "+err.Error())
+		m.last = "without a clear answer: " + err.Error()
+		m.c.note(m.node.Name, m.last)
 		return nil
 	}
 	return outcome.Fail(m.node.Name+" could not be configured", "", "run `bastide up` again").Because(err)

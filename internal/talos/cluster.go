@@ -19,11 +19,11 @@ type Limits struct {
 	Contact  time.Duration // one handshake
 	Call     time.Duration // one request that reads
 	Send     time.Duration // one request that changes something
-	Poll     time.Duration // first pause between two looks; it doubles
+	Poll     time.Duration // first pause between two looks; it grows by half each time
 	MaxPoll  time.Duration // longest pause
 	Leave    time.Duration // how long a node that was sent its configuration may stay in maintenance; it closes its listener within ten seconds
 	Settle   time.Duration // how long etcd must be seen untouched before a Bootstrap of a node that an earlier run configured
-	Patience time.Duration // how long observing waits for nodes that do not answer; plan is short of it, up is not
+	Patience time.Duration // how long observing, and the gate of a change, wait for nodes that do not answer
 	Node     time.Duration // a node from power on to its configuration
 	Etcd     time.Duration // etcd up, and every node a voter; a learner may take minutes
 	Ready    time.Duration // Kubernetes nodes Ready
@@ -33,7 +33,7 @@ type Limits struct {
 // Defaults are the limits of a real region.
 func Defaults() Limits {
 	return Limits{
-		Contact: 10 * time.Second, Call: 15 * time.Second, Send: time.Minute, Poll: 250 * time.Millisecond, MaxPoll: 3 * time.Second,
+		Contact: 10 * time.Second, Call: 15 * time.Second, Send: time.Minute, Poll: 200 * time.Millisecond, MaxPoll: time.Second,
 		Leave: 12 * time.Second, Settle: 5 * time.Second, Patience: 20 * time.Second, Node: 15 * time.Minute, Etcd: 10 * time.Minute, Ready: 15 * time.Minute, Reboot: 15 * time.Minute,
 	}
 }
@@ -184,6 +184,6 @@ func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(cont
 			timer.Stop()
 			return ctx.Err()
 		}
-		pause = min(2*pause, c.limits.MaxPoll)
+		pause = min(pause*3/2, c.limits.MaxPoll)
 	}
 }

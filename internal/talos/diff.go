@@ -93,7 +93,7 @@ func Compare(have, want []byte) (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("compare configurations: %w", err)
 	}
-	c := Change{Reboot: needsReboot(old.RawV1Alpha1(), wanted.RawV1Alpha1())}
+	c := Change{Reboot: reboots(old, wanted)}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if !strings.HasPrefix(line, "--- ") && !strings.HasPrefix(line, "+++ ") {
@@ -121,12 +121,16 @@ func sameDigest(a, b config.Provider) (bool, error) {
 	return x == y, err
 }
 
+// reboots says whether a change takes a reboot to be true of the node.
+func reboots(have, want config.Provider) bool {
+	return needsReboot(have.RawV1Alpha1(), want.RawV1Alpha1()) || restartsEtcd(have.RawV1Alpha1(), want.RawV1Alpha1())
+}
+
 // needsReboot follows Talos 1.13: everything under cluster and most of machine
 // takes effect at once, and so do all other documents; the rest of machine
 // (type, token, disks, files, environment, udev, disk encryption, some
 // features) needs a reboot. The node has the last word when it is asked to
-// apply. One exception is ours: etcd's settings are taken at once but only
-// used when etcd starts again.
+// apply.
 func needsReboot(have, want *v1alpha1.Config) bool {
 	if have == nil || want == nil || have.MachineConfig == nil || want.MachineConfig == nil {
 		return true

@@ -57,6 +57,7 @@ func TestCompareMasksAndSaysWhetherToReboot(t *testing.T) {
 		{"API server flag", "cluster: {apiServer: {extraArgs: {v: '2'}}}\n", `+            v: "2"`, false},
 		{"document", "apiVersion: v1alpha1\nkind: KmsgLogConfig\nname: k\nurl: 'tcp://172.16.0.9:5170/'\n", "+kind: KmsgLogConfig", false},
 		{"KubePrism port", "machine: {features: {kubePrism: {port: 7446}}}\n", "+            port: 7446", false},
+		{"etcd", "cluster: {etcd: {extraArgs: {max-request-bytes: '2097152'}}}\n", `+            max-request-bytes: "2097152"`, true},
 		{"udev", "machine: {udev: {rules: ['a']}}\n", "+        rules:", true},
 		{"environment", "machine: {env: {A: b}}\n", "+    env:", true},
 		{"disk quota", "machine: {features: {diskQuotaSupport: false}}\n", "-        diskQuotaSupport: true", true},

@@ -39,6 +39,7 @@ func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Li
 	for _, s := range sights {
 		c.observeMachine(&live, g, s, health, known)
 	}
+	c.explainChanges(&live, g, sights, cloud)
 	c.observeEtcd(&live, g, health)
 	if health.Bootstrapped() {
 		c.observeKubernetes(&live, g, known)
@@ -190,6 +191,43 @@ func (c *Cluster) observeMachine(live *plan.Live, g *blueprint.Graph, s sight, h
 		}
 	}
 }
+
+// explainChanges shows how nodes differ from what is wanted of them, and
+// whether it takes a reboot to change that.
+func (c *Cluster) explainChanges(live *plan.Live, g *blueprint.Graph, sights []sight, cloud plan.Live) {
+	addresses := c.addresses
+	addresses.Gateway = c.gatewayOf(liveSteps(cloud.Steps))
+	for _, s := range sights {
+		id := string(blueprint.KindMachine) + "/" + s.node.Name
+		o, seen := live.Steps[id]
+		step, planned := g.Step(id)
+		if !seen || !planned || s.contact.state != Ours || !addresses.Gateway.IsValid() {
+			continue
+		}
+		if want := step.Spec.(blueprint.Machine).Digest; want == "" || want == s.holding.digest {
+			continue
+		}
+		config, err := c.renderer.Node(s.node, addresses)
+		if err != nil {
+			continue // applying refuses it, with the reason
+		}
+		change, err := Compare(s.holding.active, config.bytes)
+		if err != nil {
+			o.Detail = []string{"the difference cannot be shown: " + c.clean(err).Error()}
+		} else {
+			o.Detail = change.Lines
+		}
+		if o.Cost = plan.Restart; change.Reboot {
+			o.Cost = plan.Reboot
+		}
+		live.Steps[id] = o
+	}
+}
+
+// liveSteps lets what was observed answer as what is known.
+type liveSteps map[string]plan.Observed
+
+func (l liveSteps) Get(id string) (plan.Observed, bool) { o, ok := l[id]; return o, ok }
 
 // wanted stands in for what cannot be read yet: applying looks again.
 func (c *Cluster) wanted(g *blueprint.Graph, id string) blueprint.Spec {

@@ -226,6 +226,47 @@ func TestReport13CertificatesNameEveryWayIn(t *testing.T) {
 	}
 }
 
+// Field report 20: configurations carry neither comments nor examples, and a
+// size that no limit of a cloud or of Talos comes near.
+func TestReport20ConfigurationsAreSmall(t *testing.T) {
+	c, err := render(t, testEstate(t), "staging-cp-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.Bytes()); n > 16<<10 || bytes.Contains(c.Bytes(), []byte("#")) {
+		t.Errorf("%d bytes", n)
+	}
+	e := testEstate(t)
+	for i := range 6 {
+		manifest := "cluster: {inlineManifests: [{name: m" + fmt.Sprint(i) + ", contents: '" + strings.Repeat("a", 900<<10) + "'}]}\n"
+		e.Talos.Patches.ControlPlane = append(e.Talos.Patches.ControlPlane, write(t, e, fmt.Sprintf("big-%d.yaml", i), manifest))
+	}
+	_, err = render(t, e, "staging-cp-1")
+	if outcome.CodeOf(err) != outcome.Refused || !strings.Contains(err.Error(), fmt.Sprint(MaxConfig)) {
+		t.Errorf("a huge configuration: %.200v", err)
+	}
+}
+
+// Field report 22: a private node leaves its default route to DHCP on the
+// private interface; any document about links or routes would change that.
+func TestReport22TheDefaultRouteIsLeftToDHCP(t *testing.T) {
+	e := testEstate(t)
+	for _, n := range e.Nodes() {
+		c, err := render(t, e, n.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.provider.Documents() {
+			if !slices.Contains([]string{"v1alpha1", "HostnameConfig", "VolumeConfig"}, d.Kind()) {
+				t.Errorf("%s has a %s", n.Name, d.Kind())
+			}
+		}
+		if net := c.provider.RawV1Alpha1().MachineConfig.MachineNetwork; net != nil && len(net.NetworkInterfaces) > 0 {
+			t.Errorf("%s has interfaces: %v", n.Name, net.NetworkInterfaces)
+		}
+	}
+}
+
 func TestNothingForControlPlanesOnlyReachesAWorker(t *testing.T) {
 	w, err := render(t, testEstate(t), "staging-system-1")
 	if err != nil {

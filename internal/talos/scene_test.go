@@ -584,6 +584,31 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// The plan shows what differs, without secrets, and what changing it costs.
+func TestObserveShowsTheDifference(t *testing.T) {
+	for patch, cost := range map[string]plan.Disruption{immediate: plan.Restart, rebootOnly: plan.Reboot} {
+		s := newScene(t).up().change(patch)
+		live, err := s.observe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range plan.Make(s.graph, live).Actions {
+			if a.Step.ID != "machine/staging-cp-2" {
+				continue
+			}
+			text := strings.Join(a.Detail, "\n")
+			if a.Disruption != cost || !strings.Contains(text, "+") {
+				t.Errorf("%q: %s\n%s", patch, a.Disruption, text)
+			}
+			for _, secret := range bundle(t).Secrets() {
+				if strings.Contains(text, secret.Reveal()) {
+					t.Error("the difference shows a secret")
+				}
+			}
+		}
+	}
+}
+
 func TestObserveLeavesMachinesThatAreOffAlone(t *testing.T) {
 	s := newScene(t)
 	live, err := s.cluster.Observe(context.Background(), s.graph, plan.Live{})

@@ -36,7 +36,7 @@ func modeFor(have, want []byte) (Mode, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the wanted configuration: %w", err)
 	}
-	if needsReboot(old.RawV1Alpha1(), next.RawV1Alpha1()) || restartsEtcd(old.RawV1Alpha1(), next.RawV1Alpha1()) {
+	if reboots(old, next) {
 		return WithReboot, nil
 	}
 	return WithoutReboot, nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,12 @@ import (
 )
 
 var now = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+
+// Making the keys of a bundle takes about a second, so tests that only need
+// some bundle share these two.
+var first, second = sync.OnceValues(generate), sync.OnceValues(generate)
+
+func generate() (*Bundle, error) { return Generate("v1.13.5", now) }
 
 // person is an age identity in a file, and a bundle file for it.
 func person(t *testing.T) (File, Keys) {
@@ -76,11 +83,11 @@ func TestNewLoadRoundTrip(t *testing.T) {
 
 func TestBundleIsNeverOverwritten(t *testing.T) {
 	file, keys := person(t)
-	first, err := file.New("v1.13.5", now)
+	kept, err := file.New("v1.13.5", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := first.encode()
+	plain, err := kept.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +98,11 @@ func TestBundleIsNeverOverwritten(t *testing.T) {
 		t.Errorf("Import over a bundle: %v", err)
 	}
 	// The check and the write are apart: what appears in between survives too.
-	if err := file.write(first); outcome.CodeOf(err) != outcome.Refused {
+	if err := file.write(kept); outcome.CodeOf(err) != outcome.Refused {
 		t.Errorf("write over a bundle: %v", err)
 	}
 	loaded, err := file.Load(keys, now)
-	if err != nil || len(Differences(first, loaded)) != 0 {
+	if err != nil || len(Differences(kept, loaded)) != 0 {
 		t.Errorf("the first bundle is gone: %v", err)
 	}
 }
@@ -103,7 +110,7 @@ func TestBundleIsNeverOverwritten(t *testing.T) {
 func TestImportTakesWhatTalosctlWrites(t *testing.T) {
 	file, keys := person(t)
 	// The library's own bundle, as `talosctl gen secrets` writes it.
-	other, err := Generate("v1.13.5", now)
+	other, err := first()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +131,11 @@ func TestImportTakesWhatTalosctlWrites(t *testing.T) {
 }
 
 func TestImportRefuses(t *testing.T) {
-	good, err := Generate("v1.13.5", now)
+	good, err := first()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := Generate("v1.13.5", now)
+	stranger, err := second()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +198,7 @@ func TestImportRefuses(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	b, err := Generate("v1.13.5", now)
+	b, err := first()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -275,7 +282,7 @@ func TestIdentityBehindAPassphraseOrPrompt(t *testing.T) {
 }
 
 func TestSecretsAreMaskedInEveryForm(t *testing.T) {
-	b, err := Generate("v1.13.5", now)
+	b, err := first()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +310,7 @@ func TestSecretsAreMaskedInEveryForm(t *testing.T) {
 }
 
 func TestAdminCredentials(t *testing.T) {
-	b, err := Generate("v1.13.5", now)
+	b, err := first()
 	if err != nil {
 		t.Fatal(err)
 	}
