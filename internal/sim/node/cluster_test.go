@@ -24,6 +24,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"google.golang.org/grpc"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -231,22 +232,35 @@ func (r *region) kube(c *client.Client) *kubernetes.Clientset {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	raw, err := c.Kubeconfig(ctx)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	conf, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	conf.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return r.fabric.Dial(ctx, testNetwork, admin, netip.MustParseAddr("172.16.0.2"), 6443)
-	}
-	k, err := kubernetes.NewForConfig(conf)
+	k, err := r.kubeClient(ctx, c)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return k
+}
+
+// tryKube fails while the API server does not answer through the load balancer.
+func (r *region) tryKube(ctx context.Context, c *client.Client) (*kubernetes.Clientset, error) {
+	k, err := r.kubeClient(ctx, c)
+	if err == nil {
+		_, err = k.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	}
+	return k, err
+}
+
+func (r *region) kubeClient(ctx context.Context, c *client.Client) (*kubernetes.Clientset, error) {
+	raw, err := c.Kubeconfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conf, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	conf.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return r.fabric.Dial(ctx, testNetwork, admin, netip.MustParseAddr("172.16.0.2"), 6443)
+	}
+	return kubernetes.NewForConfig(conf)
 }
 
 // raise powers machines on and configures them at the same time.

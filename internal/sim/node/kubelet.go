@@ -29,10 +29,10 @@ type kubelet struct {
 	node *node
 	wake chan struct{}
 
-	mu     sync.Mutex
-	have   *kubernetes.Clientset // with the node's own identity
-	cni    bool                  // a network plug-in has been started on the node
-	joined bool
+	mu      sync.Mutex
+	have    *kubernetes.Clientset // with the node's own identity
+	cni     bool                  // a network plug-in has been started on the node
+	podCIDR string
 }
 
 func newKubelet(n *node) *kubelet { return &kubelet{node: n, wake: make(chan struct{}, 1)} }

@@ -41,7 +41,7 @@ func (k *kubelet) report(ctx context.Context) error {
 		return err
 	}
 	k.mu.Lock()
-	k.joined = true
+	k.podCIDR = obj.Spec.PodCIDR
 	ready := k.cni
 	k.mu.Unlock()
 	k.fillStatus(&obj.Status, ready)
@@ -51,16 +51,12 @@ func (k *kubelet) report(ctx context.Context) error {
 	if err := k.renewLease(ctx, c); err != nil {
 		return err
 	}
-	if n.isControlPlane() {
-		if err := k.mirrorStaticPods(ctx, c, obj); err != nil {
-			return err
-		}
-	}
-	if err := k.applyNodeConfig(ctx, c, obj); err != nil {
-		return err
-	}
 	k.publish(obj, ready)
-	return nil
+	failed := k.applyNodeConfig(ctx, c, obj)
+	if n.isControlPlane() {
+		failed = errors.Join(failed, k.mirrorStaticPods(ctx, c, obj))
+	}
+	return failed
 }
 
 // object is the Node as the kubelet first creates it.

@@ -77,10 +77,7 @@ func TestOneControlPlane(t *testing.T) {
 	c := r.talos("172.16.0.11")
 	r.bootstrap(c)
 	r.voters(c, 1)
-	r.until("kubernetes", 2*time.Minute, func(ctx context.Context) error {
-		_, err := r.kube(c).CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err
-	})
+	r.until("kubernetes", 2*time.Minute, func(ctx context.Context) error { _, err := r.tryKube(ctx, c); return err })
 	r.readyNodes(c, 1)
 }
 

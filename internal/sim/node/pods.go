@@ -140,7 +140,9 @@ func (k *kubelet) markRunning(p *core.Pod) {
 	host := n.nodeIP().String()
 	ip := host
 	if !p.Spec.HostNetwork {
-		ip = podAddress(string(p.UID), n.config().Cluster().Network().PodCIDRs())
+		k.mu.Lock()
+		ip = podAddress(string(p.UID), k.podCIDR)
+		k.mu.Unlock()
 	}
 	s := &p.Status
 	s.Phase, s.HostIP, s.PodIP, s.StartTime = core.PodRunning, host, ip, &now
@@ -159,12 +161,9 @@ func (k *kubelet) markRunning(p *core.Pod) {
 	}
 }
 
-// podAddress makes an address in the pod network that stays a pod's own.
-func podAddress(uid string, cidrs []string) string {
-	if len(cidrs) == 0 {
-		return ""
-	}
-	p, err := netip.ParsePrefix(cidrs[0])
+// podAddress makes an address in the node's pod network that stays a pod's own.
+func podAddress(uid, cidr string) string {
+	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() {
 		return ""
 	}
@@ -192,6 +191,15 @@ func (k *kubelet) mirrorStaticPods(ctx context.Context, c *kubernetes.Clientset,
 	images := map[string]string{
 		"kube-apiserver": cl.APIServer().Image(), "kube-controller-manager": cl.ControllerManager().Image(), "kube-scheduler": cl.Scheduler().Image(),
 	}
+	// A node may list its own pods, but not get one that is not there.
+	list, err := c.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.hostname()})
+	if err != nil {
+		return err
+	}
+	have := map[string]*core.Pod{}
+	for i := range list.Items {
+		have[list.Items[i].Name] = &list.Items[i]
+	}
 	controller := true
 	for _, name := range staticPods {
 		want := &core.Pod{
@@ -210,11 +218,7 @@ func (k *kubelet) mirrorStaticPods(ctx context.Context, c *kubernetes.Clientset,
 				Tolerations: []core.Toleration{{Operator: core.TolerationOpExists, Effect: core.TaintEffectNoExecute}},
 			},
 		}
-		pod, err := c.CoreV1().Pods("kube-system").Get(ctx, want.Name, metav1.GetOptions{})
-		if err != nil && !isNotFound(err) {
-			return err
-		}
-		missing := err != nil
+		pod, missing := have[want.Name], have[want.Name] == nil
 		if !missing && (pod.Spec.Containers[0].Image != images[name] || pod.Annotations[core.MirrorPodAnnotationKey] != n.bootID) {
 			zero := int64(0)
 			if err := c.CoreV1().Pods("kube-system").Delete(ctx, want.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil && !isNotFound(err) {

@@ -69,7 +69,7 @@ func (n *node) publishNetwork() {
 		l := network.NewLinkStatus(network.NamespaceName, link)
 		mac, _ := net.ParseMAC(nic.MAC)
 		l.TypedSpec().Index, l.TypedSpec().HardwareAddr, l.TypedSpec().PermanentAddr = uint32(i+2), nethelpers.HardwareAddr(mac), nethelpers.HardwareAddr(mac)
-		l.TypedSpec().LinkState, l.TypedSpec().OperationalState, l.TypedSpec().MTU, l.TypedSpec().Driver = true, nethelpers.OperStateUp, 1500, "virtio_net"
+		l.TypedSpec().Type, l.TypedSpec().LinkState, l.TypedSpec().OperationalState, l.TypedSpec().MTU, l.TypedSpec().Driver = nethelpers.LinkEther, true, nethelpers.OperStateUp, 1500, "virtio_net"
 		n.put(l)
 		if !nic.Address.IsValid() {
 			continue
@@ -107,7 +107,15 @@ func (n *node) publishNetwork() {
 }
 
 func (n *node) publishRoute(link string, to netip.Prefix, via netip.Addr) {
-	r := network.NewRouteStatus(network.NamespaceName, link+"/"+to.String()+"/"+via.String())
+	id := "inet4/"
+	if via.IsValid() {
+		id += via.String()
+	}
+	id += "/"
+	if to.IsValid() {
+		id += to.String()
+	}
+	r := network.NewRouteStatus(network.NamespaceName, id+"/1024")
 	s := r.TypedSpec()
 	s.Family, s.Destination, s.Gateway, s.OutLinkName, s.Priority = nethelpers.FamilyInet4, to, via, link, 1024
 	s.Table, s.Protocol = nethelpers.TableMain, nethelpers.ProtocolBoot
