@@ -23,6 +23,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -166,8 +167,10 @@ func (r *region) insecure(addr string) *client.Client {
 }
 
 // talos is a client with the administrator's certificate.
-func (r *region) talos(addr string) *client.Client {
-	cert, err := r.bundle.GenerateTalosAPIClientCertificate(adminRole())
+func (r *region) talos(addr string) *client.Client { return r.talosAs(addr, role.Admin) }
+
+func (r *region) talosAs(addr string, roles ...role.Role) *client.Client {
+	cert, err := r.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(roles...))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -51,10 +51,8 @@ func (n *node) setConfig(cfg config.Provider, persist bool) {
 
 // persist stores a configuration for the next boot only.
 func (n *node) persist(cfg config.Provider) error {
-	if !n.quirks.ForgetAfterReboot {
-		if err := n.disks.system().saveConfig(mustBytes(cfg)); err != nil {
-			return err
-		}
+	if err := n.disks.system().saveConfig(mustBytes(cfg)); err != nil {
+		return err
 	}
 	n.mu.Lock()
 	n.persistent = cfg

@@ -70,6 +70,9 @@ func openDisks(f *Farm, hw hardware.Machine, q quirks) (disks, error) {
 		return nil, fmt.Errorf("disk %s holds no operating system", all[0].vol.ID)
 	}
 	all[0].boot = true
+	if err := all.forget(q.Forget); err != nil {
+		return nil, err
+	}
 	if q.DiskOrder {
 		for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
 			all[i], all[j] = all[j], all[i]
@@ -98,6 +101,20 @@ func (ds disks) ephemeral() *disk {
 		if d.EphemeralSize > 0 {
 			return d
 		}
+	}
+	return nil
+}
+
+// forget loses what a fault script says that a boot finds gone.
+func (ds disks) forget(what string) error {
+	eph := ds.ephemeral()
+	switch {
+	case what == "state":
+		return ds.system().wipe("STATE")
+	case what == "ephemeral" && eph != nil:
+		return eph.wipe("EPHEMERAL")
+	case what == "etcd" && eph != nil:
+		return os.RemoveAll(filepath.Join(eph.ephemeralDir(), "etcd"))
 	}
 	return nil
 }

@@ -9,15 +9,12 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/role"
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
 )
-
-func adminRole() role.Set { return role.MakeSet(role.Admin) }
 
 // bootstrap sends the one Bootstrap call as soon as the node takes it.
 func (r *region) bootstrap(c *client.Client) {

@@ -5,21 +5,21 @@ import "time"
 // quirks are the ways in which a fault script makes a machine misbehave. Those
 // of a boot are taken when it starts; standing ones stay.
 type quirks struct {
-	DiskOrder         bool          // the devices come up in reverse order, once
-	OldVersion        string        // the boot ends in the other boot entry, once
-	LearnerFor        time.Duration // the etcd member stays a learner this long (simulated), once
-	StuckPreparing    bool          // etcd never leaves Preparing, until healed
-	SmallEphemeral    int64         // EPHEMERAL is made this small, in bytes
-	ForeignCert       bool          // the API answers with a certificate of another cluster, until healed
-	CertChanges       bool          // the maintenance certificate is new at each contact, until healed
-	ForgetAfterReboot bool          // what is written to STATE is lost at the end of the boot
-	SlowApply         time.Duration // an ApplyConfiguration takes this long (simulated)
+	DiskOrder      bool          // the devices come up in reverse order, once
+	OldVersion     string        // the boot ends in the other boot entry, once
+	LearnerFor     time.Duration // the etcd member stays a learner this long (simulated), once
+	StuckPreparing bool          // etcd never leaves Preparing, until healed
+	SmallEphemeral int64         // EPHEMERAL is made this small, in bytes
+	ForeignCert    bool          // the API answers with a certificate of another cluster, until healed
+	CertChanges    bool          // the maintenance certificate is new at each contact, until healed
+	Forget         string        // what the next boot finds gone: etcd, ephemeral or state
+	SlowApply      time.Duration // an ApplyConfiguration takes this long (simulated)
 }
 
 // takeForBoot returns the quirks of the boot that begins and forgets those that
 // happen once.
 func (q *quirks) takeForBoot() quirks {
 	now := *q
-	q.DiskOrder, q.OldVersion, q.LearnerFor, q.ForgetAfterReboot = false, "", 0, false
+	q.DiskOrder, q.OldVersion, q.LearnerFor, q.Forget = false, "", 0, ""
 	return now
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/role"
 
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
@@ -85,7 +86,7 @@ type shell struct {
 
 func (r *region) shell(kubeconfig []byte) *shell {
 	dir := r.t.TempDir()
-	cert, err := r.bundle.GenerateTalosAPIClientCertificate(adminRole())
+	cert, err := r.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(role.Admin))
 	if err != nil {
 		r.t.Fatal(err)
 	}

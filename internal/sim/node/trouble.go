@@ -65,8 +65,18 @@ func troubles() map[string]trouble {
 		"foreign-certificate": quirk(func(q *quirks, e hardware.NodeEvent) error { q.ForeignCert = !off(e); return nil }),
 		// In maintenance every connection sees another certificate.
 		"maintenance-cert-change": quirk(func(q *quirks, e hardware.NodeEvent) error { q.CertChanges = !off(e); return nil }),
-		// What the next boot writes to STATE is gone when it ends.
-		"forget-after-reboot": quirk(func(q *quirks, e hardware.NodeEvent) error { q.ForgetAfterReboot = !off(e); return nil }),
+		// The next boot finds something gone: `what` is etcd (the default, etcd's
+		// data), ephemeral or state.
+		"forget-after-reboot": quirk(func(q *quirks, e hardware.NodeEvent) error {
+			q.Forget = "etcd"
+			if what, ok := e.Params["what"].(string); ok {
+				q.Forget = what
+			}
+			if q.Forget != "etcd" && q.Forget != "ephemeral" && q.Forget != "state" {
+				return fmt.Errorf("what is etcd, ephemeral or state, not %s", q.Forget)
+			}
+			return nil
+		}),
 		// ApplyConfiguration takes `for` so long.
 		"slow-apply": quirk(func(q *quirks, e hardware.NodeEvent) (err error) {
 			q.SlowApply, err = duration(e, "for")
