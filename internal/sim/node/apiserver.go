@@ -175,7 +175,7 @@ func (a *apiserver) flags() ([]string, error) {
 	n := a.node
 	cl := n.config().Cluster()
 	endpoint := cl.Endpoint().String()
-	audit := filepath.Join(n.disks.ephemeral().ephemeralDir(), "audit")
+	audit := n.varPath("audit")
 	own := map[string]string{
 		"admission-control-config-file": n.runFile("admission-control-config.yaml"), "allow-privileged": "true",
 		"anonymous-auth": "false", "api-audiences": endpoint, "bind-address": n.loopback.String(),

@@ -39,13 +39,7 @@ type etcdService struct {
 
 func newEtcdService(n *node) *etcdService { return &etcdService{node: n} }
 
-func (e *etcdService) dataDir() string {
-	return filepath.Join(e.node.disks.ephemeral().ephemeralDir(), "etcd")
-}
-
-func (e *etcdService) snapshotFile() string {
-	return filepath.Join(e.node.disks.ephemeral().ephemeralDir(), "etcd.snapshot")
-}
+func (e *etcdService) dataDir() string { return e.node.varPath("etcd") }
 
 // empty tells whether the node holds no etcd data.
 func (e *etcdService) empty() bool {

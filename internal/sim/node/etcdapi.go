@@ -40,7 +40,7 @@ func (a *talosAPI) Bootstrap(ctx context.Context, in *machine.BootstrapRequest) 
 		return nil, status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	}
 	if in.RecoverEtcd {
-		if _, err := os.Stat(n.etcd.snapshotFile()); err != nil {
+		if _, err := os.Stat(n.varPath("etcd.snapshot")); err != nil {
 			return nil, fmt.Errorf("error verifying snapshot: %w", err)
 		}
 	}
@@ -192,13 +192,13 @@ func (a *talosAPI) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, s grpc.ServerStr
 // EtcdRecover takes a snapshot for a Bootstrap that recovers from it.
 func (a *talosAPI) EtcdRecover(s grpc.ClientStreamingServer[common.Data, machine.EtcdRecoverResponse]) error {
 	n := a.node
-	if n.disks.ephemeral() == nil {
+	if n.varPath("etcd.snapshot") == "" {
 		return status.Error(codes.FailedPrecondition, "etcd service is not ready for recovery yet")
 	}
 	if err := n.controlPlaneOnly("etcd recover"); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(n.etcd.snapshotFile(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(n.varPath("etcd.snapshot"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("error creating etcd recovery snapshot: %w", err)
 	}

@@ -86,8 +86,8 @@ func (a *talosAPI) CPUInfo(context.Context, *emptypb.Empty) (*machine.CPUInfoRes
 
 func (a *talosAPI) Mounts(context.Context, *emptypb.Empty) (*machine.MountsResponse, error) {
 	m := &machine.Mounts{}
-	if d := a.node.disks.ephemeral(); d != nil {
-		m.Stats = append(m.Stats, &machine.MountStat{Filesystem: d.dev, Size: uint64(d.EphemeralSize), Available: uint64(d.EphemeralSize) / 10 * 9, MountedOn: "/var"})
+	if size := uint64(a.node.ephemeralSize()); size > 0 {
+		m.Stats = append(m.Stats, &machine.MountStat{Filesystem: "/dev/disk/by-partlabel/EPHEMERAL", Size: size, Available: size / 10 * 9, MountedOn: "/var"})
 	}
 	return &machine.MountsResponse{Messages: []*machine.Mounts{m}}, nil
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -83,9 +82,7 @@ func (k *kubelet) client() (*kubernetes.Clientset, error) {
 	return k.have, nil
 }
 
-func (k *kubelet) certFile() string {
-	return filepath.Join(k.node.disks.ephemeral().ephemeralDir(), "kubelet-client.pem")
-}
+func (k *kubelet) certFile() string { return k.node.varPath("kubelet-client.pem") }
 
 // join gets the node an identity: the one on its disk, or a new one that it asks
 // for with the bootstrap token.

@@ -102,7 +102,7 @@ func (k *kubelet) fillStatus(s *core.NodeStatus, ready bool) {
 	s.Addresses = []core.NodeAddress{
 		{Type: core.NodeInternalIP, Address: n.nodeIP().String()}, {Type: core.NodeHostName, Address: n.hostname()},
 	}
-	disk := resource.NewQuantity(n.disks.ephemeral().EphemeralSize, resource.BinarySI)
+	disk := resource.NewQuantity(n.ephemeralSize(), resource.BinarySI)
 	s.Capacity = core.ResourceList{
 		core.ResourceCPU: *resource.NewQuantity(int64(n.hw.CPUs), resource.DecimalSI), core.ResourceMemory: *resource.NewQuantity(n.hw.RAMBytes, resource.BinarySI),
 		core.ResourcePods: resource.MustParse("110"), core.ResourceEphemeralStorage: *disk,

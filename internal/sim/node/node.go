@@ -51,6 +51,8 @@ type node struct {
 	rebooting  bool // a REBOOT-mode apply was accepted
 	sequence   string
 	stage      stage
+	varDir     string // where EPHEMERAL is on this host, empty until it is mounted
+	varSize    int64  // its size in bytes
 	timeSynced bool
 	criUp      bool
 	booted     bool // the boot sequence is through
@@ -173,6 +175,22 @@ func (n *node) config() config.Provider {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.active
+}
+
+// varPath names a file of the EPHEMERAL volume; it is empty before that is mounted.
+func (n *node) varPath(name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.varDir == "" {
+		return ""
+	}
+	return filepath.Join(n.varDir, name)
+}
+
+func (n *node) ephemeralSize() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.varSize
 }
 
 // configured tells whether the node is past maintenance.

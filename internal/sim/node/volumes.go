@@ -24,6 +24,9 @@ func (n *node) provision(cfg config.Provider) error {
 	if err := d.save(); err != nil {
 		return err
 	}
+	n.mu.Lock()
+	n.varDir, n.varSize = d.ephemeralDir(), d.EphemeralSize
+	n.mu.Unlock()
 	n.publishVolume(d, nil)
 	return nil
 }
