@@ -77,10 +77,6 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 	if err != nil {
 		return nil, s.warnings, err
 	}
-	// See metadata: from here on the SDK has its answer and the client may be shared.
-	if _, err := client.GetAPIMetadata(); err != nil {
-		return nil, s.warnings, fmt.Errorf("priming the SDK: %w", err)
-	}
 	c.vpc, c.iam, c.gateways, c.ipam = vpc.NewAPI(client), iam.NewAPI(client), vpcgw.NewAPI(client), ipam.NewAPI(client)
 	c.instances, c.nics, c.blocks, c.balancers = instance.NewAPI(client), instancev2.NewAPI(client), block.NewAPI(client), lb.NewZonedAPI(client)
 	return c, s.warnings, nil

@@ -38,7 +38,7 @@ func (r *reader) strangers() {
 	}
 	for _, g := range r.f.groups {
 		for _, s := range g.Servers {
-			if r.f.guests[s.ID] {
+			if s != nil && r.f.guests[s.ID] {
 				r.stranger(fmt.Sprintf("the server %s (%s)", s.Name, s.ID), fmt.Sprintf("it uses the estate's security group %s", g.Name))
 			}
 		}
@@ -67,7 +67,7 @@ func (c *Cloud) findGuests(ctx context.Context, f *found) error {
 	}
 	for _, g := range f.groups {
 		for _, s := range g.Servers {
-			if !ours[s.ID] {
+			if s != nil && !ours[s.ID] {
 				unknown[s.ID] = true
 			}
 		}
@@ -95,7 +95,7 @@ func (c *Cloud) findGuests(ctx context.Context, f *found) error {
 // serverOf is the server that a volume is attached to.
 func serverOf(v *block.Volume) string {
 	for _, ref := range v.References {
-		if ref.ProductResourceType == "instance_server" {
+		if ref != nil && ref.ProductResourceType == "instance_server" {
 			return ref.ProductResourceID
 		}
 	}

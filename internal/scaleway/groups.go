@@ -59,7 +59,7 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 			if err != nil {
 				return nil, err
 			}
-			return r.SecurityGroup, nil
+			return given(r.SecurityGroup)
 		})
 	if err != nil {
 		return plan.Observed{}, err
@@ -89,7 +89,7 @@ func (c *Cloud) waitGroup(ctx context.Context, j job, id string) (*instance.Secu
 			if err != nil {
 				return nil, err
 			}
-			return r.SecurityGroup, nil
+			return given(r.SecurityGroup)
 		},
 		func(g *instance.SecurityGroup) verdict {
 			v := verdict{done: g.State == instance.SecurityGroupStateAvailable, status: string(g.State)}
@@ -170,7 +170,7 @@ func (c *Cloud) applyPlacementGroup(ctx context.Context, j job, want blueprint.P
 			if err != nil {
 				return nil, err
 			}
-			return r.PlacementGroup, nil
+			return given(r.PlacementGroup)
 		})
 	if err != nil {
 		return plan.Observed{}, err

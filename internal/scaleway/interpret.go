@@ -144,7 +144,7 @@ func (f *found) networkOf(ip *ipam.IP) string {
 	}
 	for _, n := range f.networks {
 		for _, s := range n.Subnets {
-			if s.ID == *ip.Source.SubnetID {
+			if s != nil && s.ID == *ip.Source.SubnetID {
 				return n.ID
 			}
 		}

@@ -82,6 +82,9 @@ func (c *Cloud) applyNetwork(ctx context.Context, j job, want blueprint.PrivateN
 func (r refs) networkSpec(pn *vpc.PrivateNetwork) blueprint.PrivateNetwork {
 	spec := blueprint.PrivateNetwork{VPC: r.step(pn.VpcID)}
 	for _, s := range pn.Subnets {
+		if s == nil {
+			continue
+		}
 		if p, ok := prefix(s.Subnet); ok && p.Addr().Is4() {
 			spec.CIDR = p
 			break

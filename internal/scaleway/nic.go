@@ -28,7 +28,7 @@ func (c *Cloud) applyNIC(ctx context.Context, j job, want blueprint.PrivateNIC) 
 			if err != nil {
 				return nil, err
 			}
-			return r.PrivateNic, nil
+			return given(r.PrivateNic)
 		})
 	if err != nil {
 		return plan.Observed{}, err
@@ -39,7 +39,7 @@ func (c *Cloud) applyNIC(ctx context.Context, j job, want blueprint.PrivateNIC) 
 			if err != nil {
 				return nil, err
 			}
-			return r.PrivateNic, nil
+			return given(r.PrivateNic)
 		}, nicVerdict)
 	if err != nil {
 		return plan.Observed{}, err

@@ -2,6 +2,7 @@ package scaleway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -31,11 +32,16 @@ type page[T any] struct {
 // not used: it trusts a total that some products do not send, and stops after
 // the first page. read makes the call and returns the items and the total that
 // the body tells.
-func list[T any](ctx context.Context, c *Cloud, what string, id func(T) string, read func(ctx context.Context, n *int32, size *uint32) ([]T, uint64, error)) ([]T, error) {
-	return listing[T]{what, id, func(ctx context.Context, n int32) (page[T], error) {
+func list[T any](ctx context.Context, c *Cloud, what string, id func(*T) string, read func(ctx context.Context, n *int32, size *uint32) ([]*T, uint64, error)) ([]*T, error) {
+	return listing[*T]{what, id, func(ctx context.Context, n int32) (page[*T], error) {
 		ctx, h := seeHeader(ctx)
 		items, inBody, err := read(ctx, &n, scw.Uint32Ptr(pageSize))
-		return page[T]{items, total(inBody, h)}, err
+		for _, v := range items {
+			if v == nil || id(v) == "" {
+				return page[*T]{}, errors.New("the listing has an entry without an ID")
+			}
+		}
+		return page[*T]{items, total(inBody, h)}, err
 	}}.all(ctx, c)
 }
 

@@ -50,23 +50,24 @@ func prefix(s string) estate.Prefix { return estate.Prefix{Prefix: netip.MustPar
 
 // world is a fresh region with a prepared snapshot.
 type world struct {
-	*testing.T
+	testing.TB
 	region *api.Region
 	url    string
 	estate *estate.Estate
 	speed  float64
 	// attempt and budget bound calls, for tests in which some hang or never work.
 	attempt, budget time.Duration
+	backoff         time.Duration // the longest
 }
 
-func newWorld(t *testing.T, e *estate.Estate) *world { return newWorldAt(t, e, speed) }
+func newWorld(t testing.TB, e *estate.Estate) *world { return newWorldAt(t, e, speed) }
 
-func newWorldAt(t *testing.T, e *estate.Estate, speed float64) *world {
+func newWorldAt(t testing.TB, e *estate.Estate, speed float64) *world {
 	t.Helper()
 	return newWorldIn(t, e, api.New(api.Options{Clock: clock.New(speed)}), speed)
 }
 
-func newWorldIn(t *testing.T, e *estate.Estate, region *api.Region, speed float64) *world {
+func newWorldIn(t testing.TB, e *estate.Estate, region *api.Region, speed float64) *world {
 	t.Helper()
 	t.Cleanup(region.Close)
 	if err := region.Seed(api.Seed{Projects: []api.SeedProject{{ID: project}},
@@ -77,11 +78,11 @@ func newWorldIn(t *testing.T, e *estate.Estate, region *api.Region, speed float6
 }
 
 // serve puts a handler before the region, for what the region does not do.
-func serve(t *testing.T, e *estate.Estate, region *api.Region, h http.Handler, speed float64) *world {
+func serve(t testing.TB, e *estate.Estate, region *api.Region, h http.Handler, speed float64) *world {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	return &world{T: t, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second}
+	return &world{TB: t, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
 }
 
 // cloud is a fresh client, as each run of the program has.
@@ -90,7 +91,7 @@ func (w *world) cloud(decorators ...scaleway.Decorator) *scaleway.Cloud {
 	vars := map[string]string{"SCW_ACCESS_KEY": "SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY": "22222222-2222-4222-8222-222222222222", "SCW_API_URL": w.url}
 	c, warnings, err := scaleway.New(w.Context(), scaleway.Options{Estate: w.estate, UserAgent: "bastide/test", Decorators: decorators,
 		LookupEnv: func(n string) (string, bool) { v, ok := vars[n]; return v, ok },
-		Retry:     scaleway.Retry{Attempt: w.attempt, Base: 2 * time.Millisecond, Cap: 20 * time.Millisecond, Budget: w.budget},
+		Retry:     scaleway.Retry{Attempt: w.attempt, Base: min(w.backoff, 2*time.Millisecond), Cap: w.backoff, Budget: w.budget},
 		// As long in the region's time as the default is in real time, but never
 		// so short that a busy test machine is mistaken for a lag that is over.
 		Pace: scaleway.Pace{First: 2 * time.Millisecond, Max: 50 * time.Millisecond, Settle: max(40*time.Millisecond, w.scaled(5*time.Second))},

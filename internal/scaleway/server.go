@@ -2,7 +2,9 @@ package scaleway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,6 +24,9 @@ func (c *Cloud) listServers(ctx context.Context, tags []string) ([]*instance.Ser
 			Order: instance.ListServersRequestOrderCreationDateAsc}, scw.WithContext(ctx))
 		if err != nil {
 			return nil, 0, err
+		}
+		for _, s := range r.Servers {
+			prune(s)
 		}
 		return r.Servers, uint64(r.TotalCount), nil
 	})
@@ -83,7 +88,7 @@ func (c *Cloud) createServer(ctx context.Context, j job, want blueprint.Server, 
 	if err != nil {
 		return nil, err
 	}
-	return r.Server, nil
+	return given(prune(r.Server))
 }
 
 func (c *Cloud) serverVisible(ctx context.Context, j job, id string) (*instance.Server, error) {
@@ -98,8 +103,26 @@ func (c *Cloud) readServer(id string) func(context.Context) (*instance.Server, e
 		if err != nil {
 			return nil, err
 		}
-		return r.Server, nil
+		return given(prune(r.Server))
 	}
+}
+
+// prune drops empty entries from a server, so that nothing further down has to
+// reckon with them.
+func prune(s *instance.Server) *instance.Server {
+	if s != nil {
+		s.PrivateNics = slices.DeleteFunc(s.PrivateNics, func(n *instance.PrivateNIC) bool { return n == nil })
+	}
+	return s
+}
+
+// given turns an answer whose envelope is empty into an error: whether there is
+// anything cannot be told from it.
+func given[T any](v *T) (*T, error) {
+	if v == nil {
+		return nil, &lostError{"the", "call", errors.New("the answer is empty")}
+	}
+	return v, nil
 }
 
 // publicAddresses counts addresses once, although an older field repeats one.
@@ -118,8 +141,10 @@ func publicAddresses(s *instance.Server) int {
 func (r refs) serverSpec(s *instance.Server) blueprint.Server {
 	spec := blueprint.Server{Zone: string(s.Zone), Type: s.CommercialType, PublicIPs: publicAddresses(s)}
 	keys := make([]string, 0, len(s.Volumes))
-	for k := range s.Volumes {
-		keys = append(keys, k)
+	for k, v := range s.Volumes {
+		if v != nil {
+			keys = append(keys, k)
+		}
 	}
 	sort.Slice(keys, func(i, j int) bool {
 		a, _ := strconv.Atoi(keys[i])

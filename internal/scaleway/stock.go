@@ -57,14 +57,16 @@ func (c *Cloud) stock(ctx context.Context) (map[string]instance.ServerTypesAvail
 		name  string
 		stock instance.ServerTypesAvailability
 	}
-	all, err := list(ctx, c, "Instance types", func(v named) string { return v.name }, func(ctx context.Context, n *int32, size *uint32) ([]named, uint64, error) {
+	all, err := list(ctx, c, "Instance types", func(v *named) string { return v.name }, func(ctx context.Context, n *int32, size *uint32) ([]*named, uint64, error) {
 		r, err := c.instances.GetServerTypesAvailability(&instance.GetServerTypesAvailabilityRequest{Zone: c.zone, Page: n, PerPage: size}, scw.WithContext(ctx))
 		if err != nil {
 			return nil, 0, err
 		}
-		var names []named
+		var names []*named
 		for name, s := range r.Servers {
-			names = append(names, named{name, s.Availability})
+			if s != nil {
+				names = append(names, &named{name, s.Availability})
+			}
 		}
 		return names, uint64(r.TotalCount), nil
 	})

@@ -327,7 +327,7 @@ func ownVolume(t *testing.T, c *scw.Client) map[string]*instance.VolumeServerTem
 // are neither used nor removed.
 func TestLookalikesAreLeftAlone(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
-	twin := &world{T: t, region: w.region, url: w.url, estate: privateEstate(1), speed: w.speed, attempt: w.attempt, budget: w.budget}
+	twin := serve(t, privateEstate(1), w.region, w.region, speed)
 	twin.estate.Name = "staging-2"
 	twin.mustUp()
 	other := w.somebody()

@@ -81,6 +81,7 @@ func (w *world) wantBastionShut() {
 // Killed at each mutating call in turn, before or after it takes effect, a run
 // that is repeated ends in the same estate: nothing doubled, nothing orphaned.
 func TestKilledAtEveryCallOfUp(t *testing.T) {
+	t.Parallel()
 	whole := newWorld(t, privateEstate(2))
 	whole.mustUp()
 	want := whole.census()
@@ -115,6 +116,7 @@ func TestKilledAtEveryCallOfUp(t *testing.T) {
 }
 
 func TestKilledAtEveryCallOfDestroy(t *testing.T) {
+	t.Parallel()
 	for _, after := range []bool{false, true} {
 		kills := 0
 		for n := int64(1); ; n++ {
@@ -148,6 +150,7 @@ func TestKilledAtEveryCallOfDestroy(t *testing.T) {
 // A teardown that was killed and thought better of: up builds the estate again
 // from whatever is left, things on their way out included.
 func TestUpAfterKilledDestroy(t *testing.T) {
+	t.Parallel()
 	whole := newWorld(t, privateEstate(1))
 	whole.mustUp()
 	want := whole.census()
@@ -193,6 +196,7 @@ var once = map[string]fault.HTTPRule{
 }
 
 func TestEveryMutatingCallFailsOnce(t *testing.T) {
+	t.Parallel()
 	whole := newWorld(t, privateEstate(1))
 	whole.mustUp()
 	want := whole.census()
@@ -223,6 +227,7 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 
 // Every listing that lies or fails for good stops a run before it writes.
 func TestUnreadableListingsStopEverything(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, privateEstate(1))
 	w.budget = 60e6
 	w.mustUp()
@@ -268,6 +273,7 @@ func TestUnreadableListingsStopEverything(t *testing.T) {
 
 // Readings that lag two seconds behind delay a run and spoil nothing.
 func TestStaleReads(t *testing.T) {
+	t.Parallel()
 	w := newWorldAt(t, privateEstate(1), 100)
 	empty := w.census()
 	if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{{Method: "GET", Path: "/**", Stale: fault.Duration(2e9)}}}); err != nil {

@@ -154,22 +154,19 @@ func (t *retrying) lost(req *http.Request, err error) error {
 	return &lostError{req.Method, req.URL.Path, err}
 }
 
-// metadata answers the SDK's question about the platform from memory. The SDK
-// asks it after nearly every call and caches the answer without a lock, which
-// is a data race; asked once before the client is shared, it never asks again.
-// The answer only goes into fields that nothing here reads.
+// metadata refuses the SDK's question about the platform without asking anyone.
+// The SDK asks it after nearly every call, caches the answer without a lock,
+// which is a data race, and then dereferences every entry of a listing to note
+// it, empty ones included. Without an answer it does none of that, and nothing
+// here reads the fields that would hold it.
 type metadata struct{ next http.RoundTripper }
 
 func (t *metadata) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/metadata") || strings.Count(req.URL.Path, "/") > 1 {
+	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/metadata") {
 		return t.next.RoundTrip(req)
 	}
-	const answer = `{"platform":"scaleway","partition":"default","domain":"scaleway.com"}`
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(answer)),
-		Body: io.NopCloser(strings.NewReader(answer)), Request: req,
-	}, nil
+	return &http.Response{Status: "404 Not Found", StatusCode: http.StatusNotFound, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 }
 
 func isJSON(res *http.Response) bool {

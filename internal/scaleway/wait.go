@@ -13,8 +13,8 @@ import (
 // proportion to how long they have taken already, so that waiting adds little
 // to a short wait and few calls to a long one.
 type Pace struct {
-	First time.Duration // default 100 ms
-	Share float64       // of the time already waited; default 0.12
+	First time.Duration // default 80 ms
+	Share float64       // of the time already waited; default 0.1
 	Max   time.Duration // default 5 s
 	// Settle is how long a reading may lag behind a change. Before something is
 	// made again after an answer was lost, it is looked for that long; default 5 s.
@@ -23,10 +23,10 @@ type Pace struct {
 
 func (p Pace) orDefaults() Pace {
 	if p.First == 0 {
-		p.First = 100 * time.Millisecond
+		p.First = 80 * time.Millisecond
 	}
 	if p.Share == 0 {
-		p.Share = 0.12
+		p.Share = 0.1
 	}
 	if p.Max == 0 {
 		p.Max = 5 * time.Second
