@@ -32,7 +32,7 @@ func (w *world) addProject(id, name string) *project {
 	return add(w, w.Projects, p)
 }
 
-// owned says whether a project exists; in a region where no project was named
+// knownProject says whether a project exists; in a region where no project was named
 // every UUID is one.
 func (w *world) knownProject(id string) bool {
 	if _, ok := w.Projects.get(id); ok {

@@ -133,14 +133,13 @@ func (c *call) backend(changing bool) (*backend, error) {
 	if !ok {
 		return nil, missingLB("backend")
 	}
-	l, err := c.lb(b.LB)
-	if err == nil && changing {
-		l, err = c.readyLB(b.LB)
+	find := c.lb
+	if changing {
+		find = c.readyLB
 	}
-	if err != nil {
+	if _, err := find(b.LB); err != nil {
 		return nil, err
 	}
-	_ = l
 	return b, nil
 }
 

@@ -29,6 +29,7 @@ type raw struct {
 
 // route serves "METHOD /path/{name}" with a status for success.
 func (r *Region) route(pattern string, status int, h handler) {
+	r.operations = append(r.operations, pattern)
 	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { r.serve(w, req, status, h) })
 }
 

@@ -63,3 +63,15 @@ func unauthenticated(reason string) error {
 	return &refusal{http.StatusUnauthorized, doc{
 		"type": "denied_authentication", "message": "authentication is denied", "method": "api_key", "reason": reason}}
 }
+
+// quotaExceeded refuses one more of something that there are already as many of
+// as there may be.
+func quotaExceeded(resource string, quota int) error {
+	return &refusal{http.StatusForbidden, doc{"type": "quotas_exceeded", "message": "quota(s) exceeded",
+		"details": []doc{{"resource": resource, "quota": quota, "current": quota}}}}
+}
+
+// conflict refuses what clashes with something that exists.
+func conflict(message string) error {
+	return &refusal{http.StatusConflict, doc{"type": "conflict", "message": message}}
+}

@@ -115,7 +115,7 @@ func (c *call) mayAttach(g *gateway, p *privateNetwork, pushDefault bool) error 
 			legs++
 		}
 		if n.PrivateNetwork == p.ID && n.Gateway == g.ID {
-			return &refusal{http.StatusConflict, doc{"type": "conflict", "message": "private network is already attached to the gateway"}}
+			return conflict("private network is already attached to the gateway")
 		}
 		if n.PrivateNetwork == p.ID && n.PushDefault && pushDefault {
 			return precondition("resource_still_in_use", "Private Network already has a default route")
@@ -125,11 +125,6 @@ func (c *call) mayAttach(g *gateway, p *privateNetwork, pushDefault bool) error 
 		return quotaExceeded("gateway_networks", 8)
 	}
 	return nil
-}
-
-func quotaExceeded(resource string, quota int) error {
-	return &refusal{http.StatusForbidden, doc{"type": "quotas_exceeded", "message": "quota(s) exceeded",
-		"details": []doc{{"resource": resource, "quota": quota, "current": quota}}}}
 }
 
 // networkStatus moves a gateway network on, if it is still where it was.

@@ -76,7 +76,7 @@ func (w *world) viewIP(i *ipamIP) doc {
 }
 
 // reverses are the names of an address: those that it has by itself, and those
-// that were set, some seconds later.
+// that were set, a moment later.
 func (w *world) reverses(i *ipamIP) []ipamReverse {
 	out := w.defaultReverses(i)
 	if now().After(i.ReversesAt) {
@@ -204,7 +204,7 @@ func (w *world) takeIP(p *privateNetwork, s subnet, asked string) (*ipamIP, erro
 			return nil, invalid("address", "constraint", asked+" cannot be booked in "+s.Prefix.String())
 		}
 		if taken[a] {
-			return nil, &refusal{http.StatusConflict, doc{"type": "conflict", "message": "address " + a.String() + " is already in use"}}
+			return nil, conflict("address " + a.String() + " is already in use")
 		}
 	case s.Prefix.Addr().Is6():
 		a = randomIn(s.Prefix)
@@ -212,8 +212,7 @@ func (w *world) takeIP(p *privateNetwork, s subnet, asked string) (*ipamIP, erro
 		for a = s.Prefix.Addr().Next().Next(); taken[a]; a = a.Next() {
 		}
 		if !s.Prefix.Contains(a) || reserved(s.Prefix, a) {
-			return nil, &refusal{http.StatusForbidden, doc{"type": "quotas_exceeded", "message": "quota(s) exceeded",
-				"details": []doc{{"resource": "ip", "quota": len(taken), "current": len(taken)}}}}
+			return nil, quotaExceeded("ips", len(taken))
 		}
 	}
 	i := &ipamIP{record: newRecord(p.Project, "", nil), Region: p.Region, Address: netip.PrefixFrom(a, s.Prefix.Bits()),

@@ -107,7 +107,23 @@ func listLBs(c *call) (any, error) {
 	return paged(c, "lbs", items, c.viewLB)
 }
 
-// publicAddress says whether an LB request wants a public IPv4 of its own:
+// freeLBIPs finds the addresses that a request names; none may be in use.
+func (c *call) freeLBIPs(ids []string) ([]*lbIP, error) {
+	var ips []*lbIP
+	for _, id := range ids {
+		ip, err := c.lbIP(id)
+		if err != nil {
+			return nil, err
+		}
+		if ip.LB != "" {
+			return nil, untyped(http.StatusBadRequest, "ip %s is already attached to a load balancer", ip.ID)
+		}
+		ips = append(ips, ip)
+	}
+	return ips, nil
+}
+
+// wantsPublicIPv4 says whether an LB request wants a public IPv4 of its own:
 // always, unless it says no. Naming addresses in ip_ids does not say no.
 func wantsPublicIPv4(assign opt[bool], given []*lbIP) bool {
 	if assign.given && !assign.null {
@@ -145,19 +161,9 @@ func createLB(c *call) (any, error) {
 	if !knownLBType(in.Type) {
 		return nil, invalid("type", "constraint", "load balancer type "+in.Type+" does not exist")
 	}
-	if in.IP != "" {
-		in.IPs = append(in.IPs, in.IP)
-	}
-	var ips []*lbIP
-	for _, id := range in.IPs {
-		ip, err := c.lbIP(id)
-		if err != nil {
-			return nil, err
-		}
-		if ip.LB != "" {
-			return nil, untyped(http.StatusBadRequest, "ip %s is already attached to a load balancer", ip.ID)
-		}
-		ips = append(ips, ip)
+	ips, err := c.freeLBIPs(append(in.IPs, nonEmpty(in.IP)...))
+	if err != nil {
+		return nil, err
 	}
 	if in.Name == "" {
 		in.Name = "lb-" + newID()[:8]

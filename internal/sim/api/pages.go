@@ -128,7 +128,8 @@ func (r *Region) indexPage(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&b, "<tr><td>%s<td>%s<td>%s<td><code>%s</code><td>%s</tr>", o.Kind, html.EscapeString(o.Name),
 			html.EscapeString(o.Status), o.ID, html.EscapeString(strings.Join(o.Tags, ", ")))
 	}
-	b.WriteString("</table>")
+	fmt.Fprintf(&b, "</table><details><summary>%d operations served</summary><pre>%s</pre></details>", len(r.operations),
+		html.EscapeString(strings.Join(r.operations, "\n")))
 	_, _ = io.WriteString(w, b.String())
 }
 

@@ -63,7 +63,7 @@ func (c *call) newPATRule(g *gateway, in patSpec, existing []*patRule) (*patRule
 	}
 	for _, p := range existing {
 		if p.PublicPort == in.PublicPort && (p.Protocol == in.Protocol || p.Protocol == "both" || in.Protocol == "both") {
-			return nil, &refusal{http.StatusConflict, doc{"type": "conflict", "message": "public port is already mapped"}}
+			return nil, conflict("public port is already mapped")
 		}
 	}
 	return &patRule{record: newRecord(g.Project, "", nil), Zone: g.Zone, Gateway: g.ID, PublicPort: in.PublicPort,

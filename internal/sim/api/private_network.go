@@ -105,8 +105,7 @@ func (c *call) fillSubnets(p *privateNetwork, asked []string) error {
 	if !has4 {
 		free, ok := c.freeSubnet(p.VPC)
 		if !ok {
-			return &refusal{http.StatusForbidden, doc{"type": "quotas_exceeded", "message": "quota(s) exceeded",
-				"details": []doc{{"resource": "subnet", "quota": 1024, "current": 1024}}}}
+			return quotaExceeded("subnets", 1024)
 		}
 		p.Subnets = append([]subnet{newSubnet(free)}, p.Subnets...)
 	}

@@ -75,6 +75,8 @@ type Region struct {
 	effects *effects
 	log     *requestLog
 	faults  *fault.Engine
+	// operations are the patterns of all that is served.
+	operations []string
 
 	// background ends with Close; what outlives a call runs under it.
 	background context.Context

@@ -62,10 +62,7 @@ func (w *world) defaultSecurityGroup(project, zone string) *securityGroup {
 	}
 	g := &securityGroup{record: newRecord(project, "Default security group", nil), Zone: zone, Stateful: true, Inbound: "accept",
 		Outbound: "accept", Default: true, Protected: true, State: "available", Description: "Auto generated security group."}
-	before := w.touched
-	add(w, w.SecurityGroups, g)
-	w.touched = before // it exists by itself
-	return g
+	return silently(w, w.SecurityGroups, g)
 }
 
 func listSecurityGroups(c *call) (any, error) {

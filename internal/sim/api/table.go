@@ -82,6 +82,14 @@ func add[T resource](w *world, t *table[T], v T) T {
 	return v
 }
 
+// silently adds what exists by itself, so that no call is said to have made it.
+func silently[T resource](w *world, t *table[T], v T) T {
+	before := w.touched
+	add(w, t, v)
+	w.touched = before
+	return v
+}
+
 // remove takes a resource out and tells the world.
 func remove[T resource](w *world, t *table[T], id string) {
 	if _, ok := t.Items[id]; !ok {

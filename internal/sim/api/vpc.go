@@ -47,15 +47,7 @@ func (w *world) defaultVPC(project, region string) *vpc {
 		}
 	}
 	v := &vpc{record: newRecord(project, "default", []string{"default"}), Region: region, Default: true, Routing: true}
-	return w.silently(func() *vpc { return add(w, w.VPCs, v) })
-}
-
-// silently keeps what exists by itself out of the effects of a call.
-func (w *world) silently(f func() *vpc) *vpc {
-	before := w.touched
-	v := f()
-	w.touched = before
-	return v
+	return silently(w, w.VPCs, v)
 }
 
 // materialize makes the default VPCs of a region's projects, for listings.

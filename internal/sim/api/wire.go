@@ -77,14 +77,6 @@ func orNull(s string) any {
 	return s
 }
 
-// zeroNull is null for zero.
-func zeroNull(n int) any {
-	if n == 0 {
-		return nil
-	}
-	return n
-}
-
 // regionOf is the region that a zone lies in.
 func regionOf(zone string) string { return zone[:strings.LastIndexByte(zone, '-')] }
 
