@@ -2,6 +2,8 @@ package talos
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/netip"
 	"sync"
@@ -68,6 +70,8 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	fresh map[string]bool // nodes that this run configured for the first time
+	admin tls.Certificate // made at first use
+	pool  *x509.CertPool
 }
 
 // New reads the files that the estate names and makes the cluster layer.

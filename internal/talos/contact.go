@@ -54,9 +54,10 @@ type contact struct {
 // maintenanceName is in the throwaway certificate of a node in maintenance.
 const maintenanceName = "maintenance-service.talos.dev"
 
-// meet makes one TLS handshake with a node, shows it no credentials, and says
-// what it is. A node in maintenance presents a throwaway certificate and asks
-// for none; a configured one presents its cluster's and asks for ours.
+// meet makes one TLS handshake with a node and says what it is. A node in
+// maintenance presents a throwaway certificate and asks for none; a configured
+// one presents its cluster's and asks for the admin's, which is shown so that
+// the node has nothing to complain of; it proves nothing to anybody else.
 func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Contact)
 	defer cancel()
@@ -71,7 +72,8 @@ func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
 		NextProtos:         []string{"h2"},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked = true
-			return &tls.Certificate{}, nil
+			cert, _, err := c.credentials()
+			return &cert, err
 		},
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -153,11 +155,25 @@ func (e *changedError) Error() string {
 
 // mutual is the TLS of a configured node.
 func (c *Cluster) mutual(address netip.Addr) (*tls.Config, error) {
-	cert, pool, err := c.bundle.TalosClient(c.now(), sessionLifetime)
+	cert, pool, err := c.credentials()
 	if err != nil {
 		return nil, err
 	}
 	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, ServerName: address.String(), NextProtos: []string{"h2"}}, nil
+}
+
+// credentials are the admin's, signed once a run.
+func (c *Cluster) credentials() (tls.Certificate, *x509.CertPool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pool == nil {
+		cert, pool, err := c.bundle.TalosClient(c.now(), sessionLifetime)
+		if err != nil {
+			return tls.Certificate{}, nil, err
+		}
+		c.admin, c.pool = cert, pool
+	}
+	return c.admin, c.pool, nil
 }
 
 // sessionLifetime is how long the certificate that a run makes for itself is

@@ -434,6 +434,16 @@ func TestChangeWithoutReboot(t *testing.T) {
 	)...)
 }
 
+// The file was changed between a run that was cut short and the next one.
+func TestChangeBeforeBootstrap(t *testing.T) {
+	for _, patch := range []string{immediate, rebootOnly} {
+		s := newScene(t).must(controlPlane...).change(patch).up()
+		if n := s.count("in configured"); n != 3 {
+			t.Errorf("%d changes: %v", n, s.farm.changes())
+		}
+	}
+}
+
 // Field report 26: the next node only when the one before is a healthy voter
 // again, however many steps run at once.
 func TestReport26RebootsOneAtATime(t *testing.T) {

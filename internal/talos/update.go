@@ -168,7 +168,7 @@ func (c *Cluster) back(ctx context.Context, m *machineStep, mode Mode, boot stri
 			return err
 		}
 		defer s.close()
-		if last = c.settled(ctx, s, m, mode, boot); last != "" {
+		if last = c.settled(ctx, s, m, mode, boot, before.Bootstrapped()); last != "" {
 			c.note(m.node.Name, last)
 			return nil
 		}
@@ -187,8 +187,9 @@ func (c *Cluster) back(ctx context.Context, m *machineStep, mode Mode, boot stri
 	return err
 }
 
-// settled says what a changed node still lacks.
-func (c *Cluster) settled(ctx context.Context, s *session, m *machineStep, mode Mode, boot string) string {
+// settled says what a changed node still lacks. A control plane node does not
+// get beyond booting before there is an etcd to join.
+func (c *Cluster) settled(ctx context.Context, s *session, m *machineStep, mode Mode, boot string, bootstrapped bool) string {
 	have, err := s.configuration(ctx)
 	switch {
 	case err != nil:
@@ -201,6 +202,9 @@ func (c *Cluster) settled(ctx context.Context, s *session, m *machineStep, mode 
 		if err != nil || now == boot {
 			return "has not rebooted yet"
 		}
+	}
+	if m.node.Role == estate.RoleControlPlane && !bootstrapped {
+		return ""
 	}
 	g, err := s.stage(ctx)
 	switch {
