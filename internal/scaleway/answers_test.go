@@ -89,7 +89,9 @@ func mutants(body []byte) [][]byte {
 			}
 			sort.Strings(names)
 			for _, k := range names {
-				walk(v[k], func(x any) { v[k] = x })
+				if k != "lb" { // a copy of the load balancer that nothing reads
+					walk(v[k], func(x any) { v[k] = x })
+				}
 			}
 		case []any:
 			if len(v) > 0 {
@@ -99,6 +101,13 @@ func mutants(body []byte) [][]byte {
 	}
 	walk(root, func(x any) { root = x })
 	return out
+}
+
+// in is the same world for a part of a test.
+func (w *world) in(t testing.TB) *world {
+	part := *w
+	part.TB = t
+	return &part
 }
 
 // read makes all that can be made of an inventory; it may fail, not panic.
@@ -133,6 +142,7 @@ func TestStrangeAnswers(t *testing.T) {
 	for call, body := range r.answers {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
+			w := w.in(t)
 			for i, mutant := range mutants(body) {
 				if testing.Short() && i%5 != 0 {
 					continue
@@ -161,7 +171,9 @@ func FuzzAnswers(f *testing.F) {
 		calls = append(calls, c)
 	}
 	sort.Strings(calls)
+	f.Add(7, []byte(`{"volumes":[{"id":"x"}],"total_count":1000000000000000000}`))
 	f.Fuzz(func(t *testing.T, n int, body []byte) {
+		w := w.in(t)
 		err := w.read(w.cloud(r.play(calls[uint(n)%uint(len(calls))], body)))
 		if err != nil && strings.HasPrefix(err.Error(), "panic") {
 			t.Fatal(err)

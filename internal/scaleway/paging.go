@@ -19,6 +19,9 @@ const pageSize = 100
 // as unreadable. Something may come or go between two pages.
 const rereads = 4
 
+// mostPages is more than any estate or project has; a longer listing is a lie.
+const mostPages = 1000
+
 // untold is the total of a listing that does not say how long it is.
 const untold = -1
 
@@ -83,6 +86,9 @@ func (l listing[T]) once(ctx context.Context) (page[T], error) {
 		return l.toTheEnd(ctx, first)
 	}
 	last := (first.total + len(first.items) - 1) / len(first.items)
+	if last > mostPages {
+		return first, fmt.Errorf("the listing says that there are %d and shows %d on its first page", first.total, len(first.items))
+	}
 	rest := make([]page[T], max(last-1, 0))
 	err = together(ctx, len(rest), func(ctx context.Context, i int) (err error) {
 		rest[i], err = l.read(ctx, int32(i)+2)
@@ -103,6 +109,9 @@ func (l listing[T]) toTheEnd(ctx context.Context, whole page[T]) (page[T], error
 		p, err := l.read(ctx, n)
 		if err != nil || len(p.items) == 0 {
 			return whole, err
+		}
+		if n > mostPages {
+			return whole, errors.New("the listing has no end")
 		}
 		whole.items = append(whole.items, p.items...)
 	}
