@@ -41,7 +41,7 @@ func (c *Cloud) listAttachments(ctx context.Context, balancer string) ([]*lb.Pri
 // applyBalancer makes a load balancer without a public address. That has to be
 // said outright: an empty list of addresses still brings one.
 func (c *Cloud) applyBalancer(ctx context.Context, j job, want blueprint.LoadBalancer) (plan.Observed, error) {
-	b, err := ensure(ctx, c, forLB,
+	b, fresh, err := ensureNew(ctx, c, forLB,
 		func(ctx context.Context) (*lb.LB, bool, error) {
 			all, err := c.listBalancers(ctx, stepTag(j.step))
 			return claimed(c, j.step, all, err, func(v *lb.LB) []string { return v.Tags })
@@ -54,7 +54,7 @@ func (c *Cloud) applyBalancer(ctx context.Context, j job, want blueprint.LoadBal
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if b, err = c.balancerReady(ctx, b.ID); err != nil {
+	if b, err = c.balancerState(ctx, b.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	if want.Private && len(b.IP) > 0 {
@@ -65,7 +65,11 @@ func (c *Cloud) applyBalancer(ctx context.Context, j job, want blueprint.LoadBal
 }
 
 func (c *Cloud) balancerReady(ctx context.Context, id string) (*lb.LB, error) {
-	return until(ctx, c, waiting{what: "the load balancer " + id, to: "become ready", limit: forLB}, c.readBalancer(id), balancerVerdict)
+	return c.balancerState(ctx, id, false)
+}
+
+func (c *Cloud) balancerState(ctx context.Context, id string, fresh bool) (*lb.LB, error) {
+	return until(ctx, c, waiting{what: "the load balancer " + id, to: "become ready", limit: forLB, fresh: fresh}, c.readBalancer(id), balancerVerdict)
 }
 
 func (c *Cloud) readBalancer(id string) func(context.Context) (*lb.LB, error) {
@@ -105,16 +109,17 @@ func (c *Cloud) applyAttachment(ctx context.Context, j job, want blueprint.LBAtt
 		}
 		return nil, false, err
 	}
-	if _, err := ensure(ctx, c, forLB, find, func(ctx context.Context) (*lb.PrivateNetwork, error) {
+	_, fresh, err := ensureNew(ctx, c, forLB, find, func(ctx context.Context) (*lb.PrivateNetwork, error) {
 		if _, err := c.balancerReady(ctx, balancer); err != nil {
 			return nil, err
 		}
 		return c.balancers.AttachPrivateNetwork(&lb.ZonedAPIAttachPrivateNetworkRequest{Zone: c.zone, LBID: balancer, PrivateNetworkID: network,
 			IpamIDs: []string{address}}, scw.WithContext(ctx))
-	}); err != nil {
+	})
+	if err != nil {
 		return plan.Observed{}, err
 	}
-	a, err := until(ctx, c, waiting{what: j.name(), to: "become ready", limit: forLB},
+	a, err := until(ctx, c, waiting{what: j.name(), to: "become ready", limit: forLB, fresh: fresh},
 		func(ctx context.Context) (*lb.PrivateNetwork, error) {
 			a, found, err := find(ctx)
 			if err == nil && !found {

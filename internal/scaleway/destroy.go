@@ -192,7 +192,7 @@ func (c *Cloud) removeServer(ctx context.Context, it Item) error {
 
 // removeVolume waits until the volume's server has let go of it.
 func (c *Cloud) removeVolume(ctx context.Context, it Item) error {
-	if _, err := until(ctx, c, waiting{what: "the volume " + it.Name, to: "be let go of", limit: forVolume, old: true}, c.readVolume(it.CloudID),
+	if _, err := until(ctx, c, waiting{what: "the volume " + it.Name, to: "be let go of", limit: forVolume}, c.readVolume(it.CloudID),
 		func(v *block.Volume) verdict {
 			return verdict{done: v.Status == block.VolumeStatusAvailable || v.Status == block.VolumeStatusError, status: string(v.Status)}
 		}); err != nil {
@@ -216,7 +216,7 @@ func (c *Cloud) removeBalancer(ctx context.Context, it Item) error {
 
 func (c *Cloud) removeGatewayNetwork(ctx context.Context, it Item) error {
 	// A gateway that is itself being deleted takes its networks along.
-	if _, err := until(ctx, c, waiting{what: "the gateway " + it.on, to: "come to rest", limit: forGateway, old: true}, c.readGateway(scw.Zone(it.Zone), it.on),
+	if _, err := until(ctx, c, waiting{what: "the gateway " + it.on, to: "come to rest", limit: forGateway}, c.readGateway(scw.Zone(it.Zone), it.on),
 		func(g *vpcgw.Gateway) verdict {
 			v := gatewayVerdict(g)
 			v.done = v.done || g.Status == vpcgw.GatewayStatusFailed || g.Status == vpcgw.GatewayStatusStopped
@@ -248,7 +248,7 @@ func (c *Cloud) removeGateway(ctx context.Context, it Item) error {
 // releaseAddress waits until IPAM, which lags, no longer shows a user of the
 // address: releasing one that is in use is refused.
 func (c *Cloud) releaseAddress(ctx context.Context, it Item) error {
-	if _, err := until(ctx, c, waiting{what: "the address " + it.Name, to: "be let go of", limit: forFree, old: true},
+	if _, err := until(ctx, c, waiting{what: "the address " + it.Name, to: "be let go of", limit: forFree},
 		func(ctx context.Context) (*ipam.IP, error) {
 			return c.ipam.GetIP(&ipam.GetIPRequest{Region: c.region, IPID: it.CloudID}, scw.WithContext(ctx))
 		},

@@ -75,7 +75,7 @@ func (c *Cloud) applyGateway(ctx context.Context, j job, want blueprint.Gateway)
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	g, err := ensure(ctx, c, forGateway,
+	g, fresh, err := ensureNew(ctx, c, forGateway,
 		func(ctx context.Context) (*vpcgw.Gateway, bool, error) {
 			all, err := c.listGateways(ctx, stepTag(j.step))
 			return claimed(c, j.step, all, err, func(v *vpcgw.Gateway) []string { return v.Tags })
@@ -87,7 +87,7 @@ func (c *Cloud) applyGateway(ctx context.Context, j job, want blueprint.Gateway)
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if g, err = c.gatewayRunning(ctx, c.zone, g.ID); err != nil {
+	if g, err = c.gatewayState(ctx, c.zone, g.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	if g, err = c.restrictBastion(ctx, g, want); err != nil {
@@ -141,7 +141,11 @@ func (c *Cloud) onGateway(ctx context.Context, zone scw.Zone, id string, change 
 }
 
 func (c *Cloud) gatewayRunning(ctx context.Context, zone scw.Zone, id string) (*vpcgw.Gateway, error) {
-	return until(ctx, c, waiting{what: "the gateway " + id, to: "run", limit: forGateway}, c.readGateway(zone, id), gatewayVerdict)
+	return c.gatewayState(ctx, zone, id, false)
+}
+
+func (c *Cloud) gatewayState(ctx context.Context, zone scw.Zone, id string, fresh bool) (*vpcgw.Gateway, error) {
+	return until(ctx, c, waiting{what: "the gateway " + id, to: "run", limit: forGateway, fresh: fresh}, c.readGateway(zone, id), gatewayVerdict)
 }
 
 func (c *Cloud) readGateway(zone scw.Zone, id string) func(context.Context) (*vpcgw.Gateway, error) {
@@ -169,7 +173,7 @@ func (c *Cloud) applyGatewayNetwork(ctx context.Context, j job, want blueprint.G
 	if err := firstOf(err1, err2, err3); err != nil {
 		return plan.Observed{}, err
 	}
-	n, err := ensure(ctx, c, forGateway,
+	n, fresh, err := ensureNew(ctx, c, forGateway,
 		func(ctx context.Context) (*vpcgw.GatewayNetwork, bool, error) {
 			all, err := c.listGatewayNetworks(ctx, []string{gateway})
 			for _, n := range all {
@@ -190,7 +194,7 @@ func (c *Cloud) applyGatewayNetwork(ctx context.Context, j job, want blueprint.G
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if n, err = c.gatewayNetworkReady(ctx, j, n.ID); err != nil {
+	if n, err = c.gatewayNetworkReady(ctx, j, n.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	if n.MasqueradeEnabled != want.NAT || n.PushDefaultRoute != want.DefaultRoute {
@@ -201,7 +205,7 @@ func (c *Cloud) applyGatewayNetwork(ctx context.Context, j job, want blueprint.G
 		}); err != nil {
 			return plan.Observed{}, err
 		}
-		if n, err = c.gatewayNetworkReady(ctx, j, n.ID); err != nil {
+		if n, err = c.gatewayNetworkReady(ctx, j, n.ID, fresh); err != nil {
 			return plan.Observed{}, err
 		}
 	}
@@ -212,8 +216,8 @@ func (c *Cloud) applyGatewayNetwork(ctx context.Context, j job, want blueprint.G
 	return j.done(n.ID, string(c.zone), string(n.Status), want), nil
 }
 
-func (c *Cloud) gatewayNetworkReady(ctx context.Context, j job, id string) (*vpcgw.GatewayNetwork, error) {
-	return until(ctx, c, waiting{what: j.name(), to: "become ready", limit: forGateway}, c.readGatewayNetwork(id), func(n *vpcgw.GatewayNetwork) verdict {
+func (c *Cloud) gatewayNetworkReady(ctx context.Context, j job, id string, fresh bool) (*vpcgw.GatewayNetwork, error) {
+	return until(ctx, c, waiting{what: j.name(), to: "become ready", limit: forGateway, fresh: fresh}, c.readGatewayNetwork(id), func(n *vpcgw.GatewayNetwork) verdict {
 		return verdict{done: n.Status == vpcgw.GatewayNetworkStatusReady, status: string(n.Status)}
 	})
 }

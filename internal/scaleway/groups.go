@@ -47,7 +47,7 @@ func (c *Cloud) listPlacementGroups(ctx context.Context, tags []string) ([]*inst
 // servers without a group is open and, in a new zone, not even stateful.
 func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.SecurityGroup) (plan.Observed, error) {
 	in, out := instance.SecurityGroupPolicy(want.InboundDefault), instance.SecurityGroupPolicy(want.OutboundDefault)
-	g, err := ensure(ctx, c, forGroup,
+	g, fresh, err := ensureNew(ctx, c, forGroup,
 		func(ctx context.Context) (*instance.SecurityGroup, bool, error) {
 			all, err := c.listSecurityGroups(ctx, c.tags(j.step))
 			return claimed(c, j.step, all, err, func(v *instance.SecurityGroup) []string { return v.Tags })
@@ -64,7 +64,7 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if g, err = c.waitGroup(ctx, j, g.ID); err != nil {
+	if g, err = c.waitGroup(ctx, j, g.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	if g.Stateful != want.Stateful || g.InboundDefaultPolicy != in || g.OutboundDefaultPolicy != out {
@@ -76,14 +76,14 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 	if err := c.applyRules(ctx, g.ID, want); err != nil {
 		return plan.Observed{}, err
 	}
-	if g, err = c.waitGroup(ctx, j, g.ID); err != nil {
+	if g, err = c.waitGroup(ctx, j, g.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	return j.done(g.ID, want.Zone, string(g.State), want), nil
 }
 
-func (c *Cloud) waitGroup(ctx context.Context, j job, id string) (*instance.SecurityGroup, error) {
-	return until(ctx, c, waiting{what: j.name(), to: "come into force", limit: forGroup},
+func (c *Cloud) waitGroup(ctx context.Context, j job, id string, fresh bool) (*instance.SecurityGroup, error) {
+	return until(ctx, c, waiting{what: j.name(), to: "come into force", limit: forGroup, fresh: fresh},
 		func(ctx context.Context) (*instance.SecurityGroup, error) {
 			r, err := c.instances.GetSecurityGroup(&instance.GetSecurityGroupRequest{Zone: c.zone, SecurityGroupID: id}, scw.WithContext(ctx))
 			if err != nil {

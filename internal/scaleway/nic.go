@@ -20,7 +20,7 @@ func (c *Cloud) applyNIC(ctx context.Context, j job, want blueprint.PrivateNIC) 
 	if err := firstOf(err1, err2, err3); err != nil {
 		return plan.Observed{}, err
 	}
-	nic, err := ensure(ctx, c, forNIC,
+	nic, fresh, err := ensureNew(ctx, c, forNIC,
 		func(ctx context.Context) (*instance.PrivateNIC, bool, error) { return c.findNIC(ctx, server, network) },
 		func(ctx context.Context) (*instance.PrivateNIC, error) {
 			r, err := c.instances.CreatePrivateNIC(&instance.CreatePrivateNICRequest{Zone: c.zone, ServerID: server, PrivateNetworkID: network,
@@ -33,7 +33,7 @@ func (c *Cloud) applyNIC(ctx context.Context, j job, want blueprint.PrivateNIC) 
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	nic, err = until(ctx, c, waiting{what: j.name(), to: "become available", limit: forNIC},
+	nic, err = until(ctx, c, waiting{what: j.name(), to: "become available", limit: forNIC, fresh: fresh},
 		func(ctx context.Context) (*instance.PrivateNIC, error) {
 			r, err := c.instances.GetPrivateNIC(&instance.GetPrivateNICRequest{Zone: c.zone, ServerID: server, PrivateNicID: nic.ID}, scw.WithContext(ctx))
 			if err != nil {

@@ -47,7 +47,7 @@ func (c *Cloud) power(ctx context.Context, name, id string, goal instance.Server
 		action, verb = instance.ServerActionPoweroff, "stop"
 	}
 	var resend pacing
-	return until(ctx, c, waiting{what: "the server " + name, to: verb, limit: forServer, old: goal == stopped},
+	return until(ctx, c, waiting{what: "the server " + name, to: verb, limit: forServer},
 		func(ctx context.Context) (*instance.Server, error) {
 			s, err := c.readServer(id)(ctx)
 			if err != nil || s.State == goal || !atRest(s) || !resend.due(c.pace.Settle) {

@@ -55,6 +55,7 @@ type world struct {
 	url    string
 	estate *estate.Estate
 	speed  float64
+	served *sync.WaitGroup // calls that the region is working on
 	// attempt and budget bound calls, for tests in which some hang or never work.
 	attempt, budget time.Duration
 	backoff         time.Duration // the longest
@@ -80,9 +81,14 @@ func newWorldIn(t testing.TB, e *estate.Estate, region *api.Region, speed float6
 // serve puts a handler before the region, for what the region does not do.
 func serve(t testing.TB, e *estate.Estate, region *api.Region, h http.Handler, speed float64) *world {
 	t.Helper()
-	server := httptest.NewServer(h)
+	served := &sync.WaitGroup{}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		defer served.Done()
+		h.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(server.Close)
-	return &world{TB: t, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
+	return &world{TB: t, served: served, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
 }
 
 // cloud is a fresh client, as each run of the program has.

@@ -39,7 +39,7 @@ func (c *Cloud) applyServer(ctx context.Context, j job, want blueprint.Server) (
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	s, err := ensure(ctx, c, forServer,
+	s, fresh, err := ensureNew(ctx, c, forServer,
 		func(ctx context.Context) (*instance.Server, bool, error) {
 			all, err := c.listServers(ctx, c.tags(j.step))
 			return claimed(c, j.step, all, err, func(v *instance.Server) []string { return v.Tags })
@@ -54,7 +54,7 @@ func (c *Cloud) applyServer(ctx context.Context, j job, want blueprint.Server) (
 			return plan.Observed{}, err
 		}
 	}
-	if s, err = c.serverVisible(ctx, j, s.ID); err != nil {
+	if s, err = c.serverVisible(ctx, j, s.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	if n := publicAddresses(s); n > want.PublicIPs {
@@ -91,8 +91,8 @@ func (c *Cloud) createServer(ctx context.Context, j job, want blueprint.Server, 
 	return given(prune(r.Server))
 }
 
-func (c *Cloud) serverVisible(ctx context.Context, j job, id string) (*instance.Server, error) {
-	return until(ctx, c, waiting{what: j.name(), to: "appear", limit: forVisible}, c.readServer(id), func(s *instance.Server) verdict {
+func (c *Cloud) serverVisible(ctx context.Context, j job, id string, fresh bool) (*instance.Server, error) {
+	return until(ctx, c, waiting{what: j.name(), to: "appear", limit: forVisible, fresh: fresh}, c.readServer(id), func(s *instance.Server) verdict {
 		return verdict{done: true, status: string(s.State)}
 	})
 }

@@ -428,3 +428,51 @@ func TestCallsOfAReading(t *testing.T) {
 		}
 	}
 }
+
+// Stock is looked at before the first thing is made. (Field report 45.)
+func TestReport45StockIsCheckedFirst(t *testing.T) {
+	w := newWorld(t, privateEstate(1))
+	_, p, _, err := w.plan(t.Context(), w.cloud())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.cloud().CheckStock(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.estate.ControlPlane.Type = "PLAY9-HUGE"
+	if _, p, _, err = w.plan(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.cloud().CheckStock(t.Context(), p)
+	wantError(t, err, outcome.Refused, "staging-cp-1, staging-cp-2, staging-cp-3 cannot be made", "fr-par-1 does not offer the type PLAY9-HUGE")
+	w.estate.ControlPlane.Type = "PLAY2-NANO"
+	answer := map[string]any{"servers": map[string]any{"PLAY2-NANO": map[string]any{"availability": "shortage"}, "PLAY2-MICRO": map[string]any{"availability": "scarce"}}}
+	rule := fault.HTTPRule{Method: "GET", Path: "/instance/**/availability", Status: 200, Body: answer, Headers: map[string]string{"X-Total-Count": "2"}}
+	if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, p, _, err = w.plan(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.cloud().CheckStock(t.Context(), p)
+	wantError(t, err, outcome.Refused, "PLAY2-NANO is out of stock in fr-par-1")
+}
+
+// Two things that claim one step: the older one has it, the other is reported.
+func TestTheOlderOfTwoCounts(t *testing.T) {
+	w := newWorld(t, privateEstate(1))
+	w.mustUp()
+	first := w.find("vpc/staging").CloudID
+	second := must(vpc.NewAPI(w.somebody()).CreateVPC(&vpc.CreateVPCRequest{Name: "staging", Tags: []string{"bastide:estate=staging", "bastide:step=vpc/staging"}}))(t)
+	_, p, live, err := w.plan(t.Context(), w.cloud())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live.Steps["vpc/staging"].CloudID != first || len(p.Strays) != 1 || p.Strays[0].CloudID != second.ID || !p.Empty() {
+		t.Errorf("step %s, strays %+v", live.Steps["vpc/staging"].CloudID, p.Strays)
+	}
+	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	w.wantNothingLeft()
+}

@@ -107,7 +107,7 @@ func (c *Cloud) snapshotsNamed(ctx context.Context, name string) ([]*block.Snaps
 // applyVolume makes a volume from the snapshot or blank. It is made before its
 // server, because only so can it have tags and its own IOPS from the start.
 func (c *Cloud) applyVolume(ctx context.Context, j job, want blueprint.Volume) (plan.Observed, error) {
-	v, err := ensure(ctx, c, forVolume,
+	v, fresh, err := ensureNew(ctx, c, forVolume,
 		func(ctx context.Context) (*block.Volume, bool, error) {
 			all, err := c.listVolumes(ctx, stepTag(j.step))
 			return claimed(c, j.step, all, err, func(v *block.Volume) []string { return v.Tags })
@@ -116,7 +116,7 @@ func (c *Cloud) applyVolume(ctx context.Context, j job, want blueprint.Volume) (
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if v, err = c.volumeSettled(ctx, j.name(), v.ID); err != nil {
+	if v, err = c.volumeSettled(ctx, j.name(), v.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
 	if change := volumeChange(v, want); change != nil {
@@ -166,8 +166,8 @@ func volumeChange(v *block.Volume, want blueprint.Volume) *block.UpdateVolumeReq
 	return change
 }
 
-func (c *Cloud) volumeSettled(ctx context.Context, name, id string) (*block.Volume, error) {
-	return until(ctx, c, waiting{what: name, to: "become available", limit: forVolume}, c.readVolume(id), volumeVerdict)
+func (c *Cloud) volumeSettled(ctx context.Context, name, id string, fresh bool) (*block.Volume, error) {
+	return until(ctx, c, waiting{what: name, to: "become available", limit: forVolume, fresh: fresh}, c.readVolume(id), volumeVerdict)
 }
 
 // volumeFree waits until a server can have the volume: one that is still being

@@ -67,7 +67,7 @@ type waiting struct {
 	to    string // "run", "be gone": the rest of the sentence "did not ..."
 	limit time.Duration
 	gone  bool // not found is the goal
-	old   bool // it was there before this run: not found means gone, not "not visible yet"
+	fresh bool // it was just made: not found may mean "not visible yet", otherwise it means gone
 }
 
 // until looks at a thing until it is as wanted. Only the wanted state ends the
@@ -75,7 +75,7 @@ type waiting struct {
 // shown. A look that fails in passing is repeated; the limit ends everything.
 func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Context) (T, error), judge func(T) verdict) (T, error) {
 	begun := time.Now()
-	seen, leaving := "it was not seen at all", w.old
+	seen, leaving := "it was not seen at all", !w.fresh
 	for {
 		v, err := look(ctx)
 		waited := time.Since(begun)
@@ -88,7 +88,7 @@ func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Co
 			if j.done && !w.gone {
 				return v, nil
 			}
-			seen, leaving = fmt.Sprintf("it is %s", j.status), w.old || isLeaving(j.status)
+			seen, leaving = fmt.Sprintf("it is %s", j.status), !w.fresh || isLeaving(j.status)
 		case ctx.Err() != nil:
 			return v, w.cut(ctx, seen)
 		case notFound(err) && w.gone:
@@ -154,9 +154,16 @@ const attempts = 5
 // runs. No API of Scaleway takes an idempotency key: after a lost answer the
 // thing is looked for until any lag is over, and only then asked for again.
 func ensure[T any](ctx context.Context, c *Cloud, limit time.Duration, find func(context.Context) (T, bool, error), post func(context.Context) (T, error)) (T, error) {
+	v, _, err := ensureNew(ctx, c, limit, find, post)
+	return v, err
+}
+
+// ensureNew also says whether the thing was made just now, so that a reading may
+// not show it yet.
+func ensureNew[T any](ctx context.Context, c *Cloud, limit time.Duration, find func(context.Context) (T, bool, error), post func(context.Context) (T, error)) (v T, fresh bool, err error) {
 	v, found, err := find(ctx)
 	if err != nil || found {
-		return v, err
+		return v, false, err
 	}
 	begun := time.Now()
 	for n := 1; ; n++ {
@@ -165,14 +172,14 @@ func ensure[T any](ctx context.Context, c *Cloud, limit time.Duration, find func
 			return err
 		})
 		if err == nil || !uncertain(err) {
-			return v, err
+			return v, true, err
 		}
 		found, lookErr := false, error(nil)
 		if v, found, lookErr = lookAgain(ctx, c, find); lookErr != nil || found {
-			return v, lookErr
+			return v, true, lookErr
 		}
 		if n == attempts || time.Since(begun) > limit {
-			return v, err
+			return v, true, err
 		}
 	}
 }

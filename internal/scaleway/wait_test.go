@@ -42,7 +42,7 @@ func TestUntil(t *testing.T) {
 		want   string // of the error; empty for success
 	}{
 		"the old state is shown after the change":   {waiting{limit: time.Minute}, []any{"stopped", "stopped", "starting", "running"}, ""},
-		"not visible yet":                           {waiting{limit: time.Minute}, []any{missing, missing, "starting", "running"}, ""},
+		"not visible yet":                           {waiting{limit: time.Minute, fresh: true}, []any{missing, missing, "starting", "running"}, ""},
 		"fails in passing":                          {waiting{limit: time.Minute}, []any{&scw.ResponseError{StatusCode: 503}, &lostError{"GET", "/x", errors.New("cut")}, "running"}, ""},
 		"locked":                                    {waiting{limit: time.Minute}, []any{"starting", "locked"}, "Scaleway has locked it"},
 		"never":                                     {waiting{limit: 20 * time.Millisecond}, []any{"starting"}, "did not run within 20ms: it is starting"},
@@ -52,8 +52,8 @@ func TestUntil(t *testing.T) {
 		"untyped not found is gone as well":         {waiting{limit: time.Minute, gone: true}, []any{"to_delete", &scw.ResponseError{StatusCode: 404}}, ""},
 		"being there is not gone":                   {waiting{limit: 20 * time.Millisecond, gone: true}, []any{"running"}, "it is running"},
 		"forbidden is not gone":                     {waiting{limit: time.Minute, gone: true}, []any{&scw.PermissionsDeniedError{}}, "lacks the permission"},
-		"was there before and cannot be found":      {waiting{limit: time.Minute, old: true}, []any{missing}, "cannot be found any more"},
-		"was on its way out and cannot be found":    {waiting{limit: time.Minute}, []any{"deleting", missing}, "cannot be found any more"},
+		"was there before and cannot be found":      {waiting{limit: time.Minute}, []any{missing}, "cannot be found any more"},
+		"was on its way out and cannot be found":    {waiting{limit: time.Minute, fresh: true}, []any{"deleting", missing}, "cannot be found any more"},
 		"comes back from a failure seen in passing": {waiting{limit: time.Minute}, []any{"failed", "running"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
