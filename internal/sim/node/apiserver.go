@@ -120,7 +120,12 @@ func (a *apiserver) once(ctx context.Context) error {
 			c.stop(true)
 			return errors.New("restarted for a changed configuration")
 		}
-		t := time.NewTimer(max(n.farm.opt.Clock.Scale(wait), 2*shortestPoll))
+		// Asking costs processor time of the server, so a ready one is asked rarely.
+		least := 2 * shortestPoll
+		if a.ready() {
+			least = time.Second
+		}
+		t := time.NewTimer(max(n.farm.opt.Clock.Scale(wait), least))
 		select {
 		case <-c.done:
 			t.Stop()
@@ -260,6 +265,9 @@ func (a *apiserver) writeFiles() error {
 		if err := n.writePair(name, pair); err != nil {
 			return err
 		}
+	}
+	if cl.ServiceAccount() == nil {
+		return errors.New("the configuration has no service account key")
 	}
 	key, err := cl.ServiceAccount().GetKey()
 	if err != nil {

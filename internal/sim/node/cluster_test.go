@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
@@ -268,6 +269,13 @@ func (r *region) kubeClient(ctx context.Context, c *client.Client) (*kubernetes.
 
 // raise powers machines on and configures them at the same time.
 func (r *region) raise(machines []hardware.Machine, configOf func(hardware.Machine) []byte) {
+	r.t.Cleanup(func() {
+		for _, m := range machines {
+			if r.t.Failed() {
+				r.dump(m.NICs[0].Address.Addr().String(), "etcd")
+			}
+		}
+	})
 	var wg sync.WaitGroup
 	for _, m := range machines {
 		r.farm.PowerOn(m)
@@ -276,20 +284,28 @@ func (r *region) raise(machines []hardware.Machine, configOf func(hardware.Machi
 	wg.Wait()
 }
 
-// dump prints a node's console, for the reader of a verbose run.
-func (r *region) dump(addr string) {
+// dump prints a node's console and the end of a service's log.
+func (r *region) dump(addr, service string) {
 	c := r.talos(addr)
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	s, err := c.Dmesg(ctx, false, false)
+	console, err := c.Dmesg(ctx, false, false)
+	if err != nil {
+		r.t.Logf("%s: %v", addr, err)
+		return
+	}
+	logs, err := c.Logs(ctx, "system", common.ContainerDriver_CONTAINERD, service, false, 40)
 	if err != nil {
 		return
 	}
-	for {
-		m, err := s.Recv()
-		if err != nil {
-			return
+	for _, s := range []interface{ Recv() (*common.Data, error) }{console, logs} {
+		for {
+			m, err := s.Recv()
+			if err != nil {
+				break
+			}
+			r.t.Logf("%s: %s", addr, strings.TrimSuffix(string(m.Bytes), "\n"))
 		}
-		r.t.Logf("%s: %s", addr, strings.TrimSuffix(string(m.Bytes), "\n"))
 	}
 }

@@ -40,7 +40,7 @@ func (n *node) lead(c *kubernetes.Clientset) {
 	scaled := func(d, least time.Duration) time.Duration { return max(n.farm.opt.Clock.Scale(d), least) }
 	for n.ctx.Err() == nil {
 		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, LeaseDuration: scaled(15*time.Second, 6*time.Second), RenewDeadline: scaled(10*time.Second, 4*time.Second), RetryPeriod: scaled(2*time.Second, time.Second),
+			Lock: lock, LeaseDuration: scaled(15*time.Second, 10*time.Second), RenewDeadline: scaled(10*time.Second, 7*time.Second), RetryPeriod: scaled(2*time.Second, 2*time.Second),
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) { newControllers(n, c).run(ctx) },
 				OnStoppedLeading: func() {},

@@ -172,7 +172,7 @@ func (m *controllers) judgeNodes(ctx context.Context) error {
 func (m *controllers) judgeNode(ctx context.Context, o *core.Node, used map[string]bool) error {
 	n := m.node
 	if lease, err := m.in.Coordination().V1().Leases().Lister().Leases("kube-node-lease").Get(o.Name); err == nil && lease.Spec.RenewTime != nil {
-		silence := max(n.farm.opt.Clock.Scale(leaseDuration), 10*time.Second)
+		silence := max(n.farm.opt.Clock.Scale(leaseDuration), 20*time.Second)
 		if time.Since(lease.Spec.RenewTime.Time) > silence && conditionOf(o, core.NodeReady) != core.ConditionUnknown {
 			for _, t := range []core.NodeConditionType{core.NodeReady, core.NodeMemoryPressure, core.NodeDiskPressure, core.NodePIDPressure} {
 				setCondition(&o.Status, t, core.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")

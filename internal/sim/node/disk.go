@@ -73,6 +73,12 @@ func openDisks(f *Farm, hw hardware.Machine, q quirks) (disks, error) {
 	if err := all.forget(q.Forget); err != nil {
 		return nil, err
 	}
+	if sys := all[0]; q.FallBack && sys.Previous != nil {
+		sys.Boot, sys.Previous = sys.Previous, sys.Boot
+		if err := sys.save(); err != nil {
+			return nil, err
+		}
+	}
 	if q.DiskOrder {
 		for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
 			all[i], all[j] = all[j], all[i]

@@ -83,6 +83,10 @@ func New(opt Options) (*Farm, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
+	// What a farm that was killed kept in memory is of no use to this one.
+	if err := os.RemoveAll(filepath.Join(opt.Dir, "run")); err != nil {
+		return nil, fmt.Errorf("clearing the machines' memory: %w", err)
+	}
 	for _, dir := range []string{"volumes", "run"} {
 		if err := os.MkdirAll(filepath.Join(opt.Dir, dir), 0o700); err != nil {
 			return nil, fmt.Errorf("making the machines' folder: %w", err)

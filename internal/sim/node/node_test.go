@@ -98,11 +98,6 @@ func TestThreeControlPlanesAndWorkers(t *testing.T) {
 	t.Logf("three voters after %s", time.Since(start))
 	r.readyNodes(c, 5)
 	t.Logf("five ready nodes after %s", time.Since(start))
-	if testing.Verbose() {
-		for _, m := range machines {
-			r.dump(m.NICs[0].Address.Addr().String())
-		}
-	}
 	for _, addr := range []string{"172.16.0.21", "172.16.0.22"} {
 		w := r.talos(addr)
 		r.until("API of worker "+addr, time.Minute, func(ctx context.Context) error { _, err := w.Version(ctx); return err })

@@ -39,6 +39,9 @@ func (s *names) addAddrs(all ...netip.Addr) {
 
 // sign issues a certificate for a day from a certificate authority.
 func sign(ca *x509.PEMEncodedCertificateAndKey, opts ...x509.Option) (*x509.PEMEncodedCertificateAndKey, error) {
+	if ca == nil || len(ca.Key) == 0 {
+		return nil, errors.New("the configuration has no such certificate authority")
+	}
 	authority, err := x509.NewCertificateAuthorityFromCertificateAndKey(ca)
 	if err != nil {
 		return nil, fmt.Errorf("reading a certificate authority: %w", err)

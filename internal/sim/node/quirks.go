@@ -6,7 +6,8 @@ import "time"
 // of a boot are taken when it starts; standing ones stay.
 type quirks struct {
 	DiskOrder      bool          // the devices come up in reverse order, once
-	OldVersion     string        // the boot ends in the other boot entry, once
+	OldVersion     string        // the boot is of this version, once
+	FallBack       bool          // the boot ends in the other boot entry, which stays the one, once
 	LearnerFor     time.Duration // the etcd member stays a learner this long (simulated), once
 	StuckPreparing bool          // etcd never leaves Preparing, until healed
 	SmallEphemeral int64         // EPHEMERAL is made this small, in bytes
@@ -20,6 +21,6 @@ type quirks struct {
 // happen once.
 func (q *quirks) takeForBoot() quirks {
 	now := *q
-	q.DiskOrder, q.OldVersion, q.LearnerFor, q.Forget = false, "", 0, ""
+	q.DiskOrder, q.FallBack, q.OldVersion, q.LearnerFor, q.Forget = false, false, "", 0, ""
 	return now
 }

@@ -37,12 +37,11 @@ func troubles() map[string]trouble {
 		"heal":      func(f *Farm, m *instance, _ hardware.NodeEvent) error { f.healAll(m); return nil },
 		// At the next boot the disks have other device names.
 		"disk-order": quirk(func(q *quirks, _ hardware.NodeEvent) error { q.DiskOrder = true; return nil }),
-		// The next boot ends in an older version: `version`, such as v1.13.4.
+		// The next boot ends in an older version: that of the other boot entry, as
+		// after an upgrade that failed to boot, or the one that `version` names.
 		"boot-old-version": quirk(func(q *quirks, e hardware.NodeEvent) error {
 			q.OldVersion, _ = e.Params["version"].(string)
-			if q.OldVersion == "" {
-				return fmt.Errorf("boot-old-version needs a version")
-			}
+			q.FallBack = q.OldVersion == ""
 			return nil
 		}),
 		// The member that joins next stays a learner `for` so long.

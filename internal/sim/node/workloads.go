@@ -188,46 +188,6 @@ func (m *controllers) replicaSet(ctx context.Context, rs *apps.ReplicaSet) error
 	return errors.Join(failed...)
 }
 
-// schedule binds pods to the node with the fewest that they fit, and deletes
-// pods of nodes that are no more.
-func (m *controllers) schedule(ctx context.Context) error {
-	nodes, err := m.in.Core().V1().Nodes().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	pods, err := m.in.Core().V1().Pods().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	load := map[string]int{}
-	for _, p := range pods {
-		load[p.Spec.NodeName]++
-	}
-	var failed []error
-	for _, p := range pods {
-		if p.Spec.NodeName != "" {
-			if !slices.ContainsFunc(nodes, func(o *core.Node) bool { return o.Name == p.Spec.NodeName }) {
-				zero := int64(0)
-				failed = append(failed, ignore(m.c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}), isNotFound))
-			}
-			continue
-		}
-		var best *core.Node
-		for _, o := range nodes {
-			if fits(o, p.Spec.NodeSelector, p.Spec.Tolerations) && (best == nil || load[o.Name] < load[best.Name]) {
-				best = o
-			}
-		}
-		if best == nil || p.DeletionTimestamp != nil {
-			continue
-		}
-		load[best.Name]++
-		err := m.c.CoreV1().Pods(p.Namespace).Bind(ctx, &core.Binding{ObjectMeta: metaOf(p.Namespace, p.Name), Target: core.ObjectReference{Kind: "Node", Name: best.Name}}, metav1.CreateOptions{})
-		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
-	}
-	return errors.Join(failed...)
-}
-
 func (m *controllers) podsOf(namespace string, owner any) ([]*core.Pod, error) {
 	all, err := m.in.Core().V1().Pods().Lister().Pods(namespace).List(labels.Everything())
 	if err != nil {
@@ -237,32 +197,6 @@ func (m *controllers) podsOf(namespace string, owner any) ([]*core.Pod, error) {
 		ref := metav1.GetControllerOf(p)
 		return ref == nil || any(ref.UID) != owner
 	}), nil
-}
-
-// fits tells whether a node has the labels and no taint in the way.
-func fits(o *core.Node, selector map[string]string, tolerations []core.Toleration) bool {
-	if !labels.SelectorFromSet(selector).Matches(labels.Set(o.Labels)) {
-		return false
-	}
-	for _, t := range o.Spec.Taints {
-		if t.Effect == core.TaintEffectPreferNoSchedule {
-			continue
-		}
-		if !slices.ContainsFunc(tolerations, func(x core.Toleration) bool { return tolerates(x, t) }) {
-			return false
-		}
-	}
-	return true
-}
-
-func tolerates(x core.Toleration, t core.Taint) bool {
-	if x.Effect != "" && x.Effect != t.Effect {
-		return false
-	}
-	if x.Operator == core.TolerationOpExists {
-		return x.Key == "" || x.Key == t.Key
-	}
-	return x.Key == t.Key && x.Value == t.Value
 }
 
 // daemonTolerations are added to every pod of a DaemonSet.
