@@ -21,9 +21,9 @@ import (
 // quick are limits for scenes. They bound what hangs; nothing waits for them
 // where an event can be awaited.
 var quick = Limits{
-	Contact: 10 * time.Second, Call: 10 * time.Second, Send: 10 * time.Second, Poll: 2 * time.Millisecond, MaxPoll: 20 * time.Millisecond,
+	Contact: time.Minute, Call: time.Minute, Send: time.Minute, Poll: 2 * time.Millisecond, MaxPoll: 20 * time.Millisecond,
 	Leave: 60 * time.Millisecond, Settle: 60 * time.Millisecond, Patience: 300 * time.Millisecond,
-	Node: 20 * time.Second, Etcd: 20 * time.Second, Ready: 20 * time.Second, Reboot: 20 * time.Second,
+	Node: 2 * time.Minute, Etcd: 2 * time.Minute, Ready: 2 * time.Minute, Reboot: 2 * time.Minute,
 }
 
 // scene is an estate, its fake nodes and a cluster layer that runs on them.
@@ -72,7 +72,7 @@ func (s *scene) apply(id string) error {
 	if !ok {
 		s.t.Fatalf("no step %s", id)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	_, err := s.cluster.Apply(ctx, plan.Action{Step: step, Op: plan.Create}, cloud(s.estate))
 	return err
@@ -90,7 +90,7 @@ func (s *scene) must(ids ...string) *scene {
 
 func (s *scene) observe() (plan.Live, error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	return s.cluster.Observe(ctx, s.graph, plan.Live{Steps: cloud(s.estate)})
 }
@@ -270,7 +270,7 @@ func TestBootstrapByAnEarlierRunThatDoesNotShowYet(t *testing.T) {
 		}
 	})
 	limits := quick
-	limits.Settle = 20 * time.Second
+	limits.Settle = time.Minute
 	s.with(limits).must(etcdUp)
 	if n := s.count("Bootstrap"); n != 0 {
 		t.Errorf("%d Bootstraps", n)
@@ -304,7 +304,7 @@ func TestReport03ANodeThatStaysInPreparingIsNamed(t *testing.T) {
 // Field report 04: a learner takes its time; that is not an error.
 func TestReport04ALearnerTakesItsTime(t *testing.T) {
 	s := newScene(t).must(controlPlane...)
-	s.farm.with("staging-cp-2", func(n *fakeNode) { n.learnFor = 40 })
+	s.farm.with("staging-cp-2", func(n *fakeNode) { n.learnFor = 12 })
 	s.must(etcdUp, "etcd-members/staging")
 	s.transcript(
 		"staging-cp-1 ApplyConfiguration NO_REBOOT in maintenance",
