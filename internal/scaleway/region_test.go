@@ -55,7 +55,7 @@ type world struct {
 	url    string
 	estate *estate.Estate
 	speed  float64
-	served *sync.WaitGroup // calls that the region is working on
+	served *traffic
 	// attempt and budget bound calls, for tests in which some hang or never work.
 	attempt, budget time.Duration
 	backoff         time.Duration // the longest
@@ -81,14 +81,43 @@ func newWorldIn(t testing.TB, e *estate.Estate, region *api.Region, speed float6
 // serve puts a handler before the region, for what the region does not do.
 func serve(t testing.TB, e *estate.Estate, region *api.Region, h http.Handler, speed float64) *world {
 	t.Helper()
-	served := &sync.WaitGroup{}
+	served := &traffic{}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		served.Add(1)
-		defer served.Done()
+		served.change(1)
+		defer served.change(-1)
 		h.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(server.Close)
 	return &world{TB: t, served: served, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
+}
+
+// traffic counts the calls that a region is working on.
+type traffic struct {
+	mu      sync.Mutex
+	open    int
+	changed time.Time
+}
+
+func (t *traffic) change(by int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open += by
+	t.changed = time.Now()
+}
+
+// drain waits until no call is open and none has come or gone for a moment:
+// what a killed process had sent still lands.
+func (t *traffic) drain() {
+	const moment = 5 * time.Millisecond
+	for {
+		t.mu.Lock()
+		quiet := t.open == 0 && time.Since(t.changed) > moment
+		t.mu.Unlock()
+		if quiet {
+			return
+		}
+		time.Sleep(moment)
+	}
 }
 
 // cloud is a fresh client, as each run of the program has.

@@ -100,7 +100,7 @@ func TestKilledAtEveryCallOfUp(t *testing.T) {
 				break
 			}
 			kills++
-			w.served.Wait() // what was on its way when the run died still lands
+			w.served.drain() // what was on its way when the run died still lands
 			w.wantBastionShut()
 			w.mustUp()
 			w.wantConverged()
@@ -135,7 +135,7 @@ func TestKilledAtEveryCallOfDestroy(t *testing.T) {
 				break
 			}
 			kills++
-			w.served.Wait()
+			w.served.drain()
 			if err := w.destroy(t.Context(), w.cloud()); err != nil {
 				t.Fatalf("killed at %d (after: %v) and repeated: %v", n, after, err)
 			}
@@ -165,7 +165,7 @@ func TestUpAfterKilledDestroy(t *testing.T) {
 			break
 		}
 		cancel()
-		w.served.Wait()
+		w.served.drain()
 		// A deletion that was still under way may take something from under the
 		// first run; it then says so, and the next one continues.
 		if err := w.up(t.Context(), w.cloud()); err != nil {
