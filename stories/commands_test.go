@@ -3,9 +3,11 @@ package stories
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
+	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bastide/internal/sim"
@@ -13,8 +15,10 @@ import (
 
 // commands are what scripts can say besides running programs.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	"region": region,
-	"mask":   mask,
+	"enter":     enter,
+	"recipient": recipient,
+	"region":    region,
+	"mask":      mask,
 }
 
 // region waits for the simulated region in a folder and points the script's
@@ -41,6 +45,33 @@ func region(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		time.Sleep(20 * time.Millisecond) // another process's file: there is no event to await
 	}
+}
+
+// enter comes in to a rehearsal that was kept, as sourcing its exports does.
+func enter(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: enter DIR")
+	}
+	for _, line := range strings.Split(ts.ReadFile(filepath.Join(args[0], "env.sh")), "\n") {
+		if k, v, ok := strings.Cut(strings.TrimPrefix(line, "export "), "="); ok {
+			ts.Setenv(k, strings.Trim(v, "'"))
+		}
+	}
+	access, err := sim.ReadAccess(ts.MkAbs(filepath.Join(args[0], "region")))
+	ts.Check(err)
+	ts.Defer(func() { stop(access) })
+}
+
+// recipient makes the holder of an age identity the only recipient of an
+// estate's bundle.
+func recipient(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: recipient IDENTITY ESTATE")
+	}
+	identity, err := age.ParseX25519Identity(strings.TrimSpace(ts.ReadFile(args[0])))
+	ts.Check(err)
+	text := regexp.MustCompile(`age1[0-9a-z]+`).ReplaceAllString(ts.ReadFile(args[1]), identity.Recipient().String())
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
 func stop(a sim.Access) {

@@ -74,6 +74,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("EXAMPLE", example)
 	env.Setenv("BASTIDE_TOOLS", tools())
 	env.Setenv("NO_COLOR", "1")
+	env.Setenv("LANG", "C.UTF-8")
 	return nil
 }
 
@@ -87,4 +88,12 @@ func tools() string {
 		return ""
 	}
 	return filepath.Join(home, ".cache", "bastide", "bin")
+}
+
+// TestEstate runs the scripts that raise an estate on the simulated region. They
+// need the programs that make builds; without them they are skipped, except in
+// CI, where that is a failure.
+func TestEstate(t *testing.T) {
+	needTools(t, "kube-apiserver", "kubectl", "talosctl", "scw")
+	testscript.Run(t, testscript.Params{Dir: "testdata/estate", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})
 }

@@ -104,13 +104,19 @@ func (p *Play) Close() error {
 // Elapsed is the rehearsal's time so far.
 func (p *Play) Elapsed() time.Duration { return time.Since(p.began) }
 
-// Run plays one command on the stage, as a script would: JSON events come out
-// as they happen. It returns the exit code and the command's last words.
-func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (outcome.Code, string, error) {
-	cmd := exec.CommandContext(ctx, p.Program, append(args, "--output", "json")...)
+// Command is this program as a person on the stage runs it.
+func (p *Play) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.Program, args...)
 	cmd.Env = append(clean(os.Environ()), p.Stage.Environ(p.Access)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
+	return cmd
+}
+
+// Run plays one command on the stage, as a script would: JSON events come out
+// as they happen. It returns the exit code and the command's last words.
+func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (outcome.Code, string, error) {
+	cmd := p.Command(ctx, append(args, "--output", "json")...)
 	var words bytes.Buffer
 	cmd.Stderr = &words
 	out, err := cmd.StdoutPipe()
@@ -161,7 +167,7 @@ func (p *Play) Writes(ctx context.Context) (int, error) {
 	var log []struct {
 		Mutating bool `json:"mutating"`
 	}
-	if err := p.page(ctx, "/sim/requests", &log); err != nil {
+	if err := p.Page(ctx, "/sim/requests", &log); err != nil {
 		return 0, err
 	}
 	n := 0
@@ -178,7 +184,7 @@ func (p *Play) Owned(ctx context.Context) ([]string, error) {
 	var state struct {
 		Owned map[string][]json.RawMessage `json:"owned"`
 	}
-	if err := p.page(ctx, "/sim/state", &state); err != nil {
+	if err := p.Page(ctx, "/sim/state", &state); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -190,7 +196,8 @@ func (p *Play) Owned(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-func (p *Play) page(ctx context.Context, path string, into any) error {
+// Page reads one of the region's own pages.
+func (p *Play) Page(ctx context.Context, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Access.URL+path, nil)
 	if err != nil {
 		return err

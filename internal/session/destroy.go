@@ -24,15 +24,34 @@ func (s *Session) Teardown(ctx context.Context) (*scaleway.Inventory, plan.Plan,
 	if err != nil {
 		return inv, plan.Plan{}, err
 	}
+	return inv, s.demolitionPlan(removals), nil
+}
+
+// demolitionPlan names removals as steps are named, kind/name; the second of
+// two things with one name keeps its ID in it.
+func (s *Session) demolitionPlan(removals []scaleway.Removal) plan.Plan {
+	names := stepNames(removals)
 	p := plan.Plan{Estate: s.Estate.Name}
 	for _, r := range removals {
-		p.Actions = append(p.Actions, plan.Action{
-			Step:   blueprint.Step{ID: r.ID, Kind: r.Item.Kind, Name: r.Item.Name, Needs: r.After, Spec: r.Item.Spec},
-			Op:     plan.Delete,
-			Reason: "it is part of " + s.Estate.Name,
-		})
+		step := blueprint.Step{ID: names[r.ID], Kind: r.Item.Kind, Name: r.Item.Name, Spec: r.Item.Spec}
+		for _, first := range r.After {
+			step.Needs = append(step.Needs, names[first])
+		}
+		p.Actions = append(p.Actions, plan.Action{Step: step, Op: plan.Delete, Reason: "it is part of " + s.Estate.Name, Disruption: plan.None})
 	}
-	return inv, p, nil
+	return p
+}
+
+func stepNames(removals []scaleway.Removal) map[string]string {
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, r := range removals {
+		name := string(r.Item.Kind) + "/" + r.Item.Name
+		if taken[name] {
+			name += " " + r.Item.CloudID
+		}
+		taken[name], names[r.ID] = true, name
+	}
+	return names
 }
 
 // Destroy carries out a teardown and reads what is left.
@@ -42,8 +61,9 @@ func (s *Session) Destroy(ctx context.Context, inv *scaleway.Inventory, p plan.P
 		return nil, err
 	}
 	d := demolition{cloud: s.cloud, removals: map[string]scaleway.Removal{}}
+	names := stepNames(removals)
 	for _, r := range removals {
-		d.removals[r.ID] = r
+		d.removals[names[r.ID]] = r
 	}
 	err = run.New(p, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return d }, report)
 	if err != nil {

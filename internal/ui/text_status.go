@@ -36,8 +36,11 @@ func (t *text) Status(s Status) {
 		b.WriteString(t.paint.red("problem: ") + p + "\n")
 	}
 	word := t.paint.green("healthy")
-	if !s.Healthy {
+	switch {
+	case !s.Healthy:
 		word = t.paint.red("not healthy")
+	case len(s.Cloud) == 0:
+		word = "nothing of it exists at Scaleway"
 	}
 	b.WriteString(t.paint.bold(s.Estate+": ") + word + "\n")
 	t.result(b.String())

@@ -1,0 +1,63 @@
+package stories
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the random moments; 0 draws one")
+
+// A SIGKILL at ten random moments of up, each time run again: the same estate,
+// nothing doubled, nothing left over, one Bootstrap ever.
+func TestKilledAtRandomMoments(t *testing.T) {
+	p, e := perform(t)
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	t.Logf("seed %d", *seed)
+	r := rand.New(rand.NewPCG(*seed, 0))
+	kills := 0
+	for kills < 10 {
+		moment := 1 + r.IntN(18)
+		code := until(t, p.Command(t.Context(), "up", p.Stage.Env, "--yes", "--output", "json"), moment, func(up *os.Process) {
+			if err := up.Signal(syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		})
+		if code == 0 {
+			break // it was through before that moment: the rest of the kills has nothing to hit
+		}
+		if code != -1 {
+			t.Fatalf("up number %d ended by itself with exit code %d", kills+1, code)
+		}
+		kills++
+	}
+	if kills < 5 {
+		t.Errorf("only %d kills hit a run; the moments lie too far apart", kills)
+	}
+	t.Logf("%d kills", kills)
+	play(t, p, 0, "up", p.Stage.Env, "--yes")
+	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
+	wholeOnce(t, p, e)
+	if n := count(t, p, "/Bootstrap"); n != 1 {
+		t.Errorf("%d Bootstrap calls, want one ever", n)
+	}
+	play(t, p, 0, "destroy", p.Stage.Env, "--yes")
+	if left, err := p.Owned(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v (%v)", left, err)
+	}
+}
+
+// An interrupt stops up cleanly, says so with its exit code, and prints how to
+// go on.
+func TestInterruptedSaysHowToGoOn(t *testing.T) {
+	p, _ := perform(t)
+	cmd := p.Command(t.Context(), "up", p.Stage.Env, "--yes", "--output", "json")
+	code := until(t, cmd, 20, func(up *os.Process) { _ = up.Signal(os.Interrupt) })
+	if code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+}
