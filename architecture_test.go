@@ -31,8 +31,12 @@ var house = map[string]room{
 	"talos":     {[]string{"blueprint", "plan", "estate", "outcome", "quorum", "vault"}, "the cluster layer knows nothing of Scaleway"},
 	"run":       {[]string{"blueprint", "plan", "outcome"}, "it walks any plan with any executor"},
 	"ui":        {[]string{"blueprint", "plan", "outcome"}, "it prints values and fetches none"},
-	"cli": {[]string{"outcome", "quorum", "estate", "blueprint", "plan", "vault", "door", "scaleway", "talos", "run", "ui", "sim"},
-		"only the commands know all rooms"},
+	"session": {[]string{"outcome", "estate", "blueprint", "plan", "vault", "door", "scaleway", "talos", "run"},
+		"it brings the product's rooms together and prints nothing"},
+	"rehearsal": {[]string{"outcome", "estate", "vault", "door", "sim"},
+		"it runs this program as a user would and must not reach into it"},
+	"cli": {[]string{"outcome", "estate", "plan", "vault", "scaleway", "talos", "run", "session", "rehearsal", "ui", "sim", "sim/fault", "sim/node"},
+		"commands parse and print; what they do is in the session"},
 	"sim": {[]string{"estate", "sim/"}, "the simulator shares no logic with the product, or one mistake would hide in both"},
 }
 

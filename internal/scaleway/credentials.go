@@ -9,7 +9,7 @@ import (
 
 	"bastide/internal/outcome"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
 
 // profile is what one source of settings says. Empty means "does not say".

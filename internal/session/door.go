@@ -44,11 +44,21 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		}
 		s.sshKeys = keys
 	}
-	way, err := door.Open(context.WithoutCancel(ctx), door.Config{
+	config := door.Config{
 		Gateway: netip.AddrPortFrom(address, port), GatewayID: id, Network: s.Estate.Network.CIDR.Prefix,
 		KnownHosts: filepath.Join(s.Estate.Dir, ".bastide", "known_hosts"), Signers: s.sshKeys.Signers, Notice: s.config.Notice,
 		Fresh: v.made,
-	})
+	}
+	way, err := door.Open(context.WithoutCancel(ctx), config)
+	if outcome.CodeOf(err) == outcome.Refused && v.known != nil {
+		// A run that was killed after it registered a key may have left the
+		// gateway without it; a run that writes anyway can have it look again.
+		if err := s.cloud.RefreshKeys(ctx, s.Estate.Scaleway.Zones[0], id); err != nil {
+			return nil, err
+		}
+		config.Fresh = true
+		way, err = door.Open(context.WithoutCancel(ctx), config)
+	}
 	if err != nil {
 		return nil, err
 	}

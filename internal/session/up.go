@@ -9,19 +9,31 @@ import (
 	"bastide/internal/talos"
 )
 
-// Ready checks what up needs before anything is written: the bundle, and the
-// Talos snapshot that new volumes are made from.
+// Ready checks what up needs before anything is written: the bundle, the Talos
+// snapshot that new volumes are made from, and that the zone has the machines.
 func (s *Session) Ready(ctx context.Context, p plan.Plan) error {
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
-	for _, a := range p.Actions {
-		if want, ok := a.Step.Spec.(blueprint.Volume); ok && a.Op == plan.Create && want.Snapshot != "" {
-			_, err := s.cloud.ResolveSnapshot(ctx)
+	if makesVolumes(p) {
+		if _, err := s.cloud.ResolveSnapshot(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	warnings, err := s.cloud.CheckStock(ctx, p)
+	for _, w := range warnings {
+		s.config.Notice(w)
+	}
+	return err
+}
+
+func makesVolumes(p plan.Plan) bool {
+	for _, a := range p.Actions {
+		if want, ok := a.Step.Spec.(blueprint.Volume); ok && a.Op == plan.Create && want.Snapshot != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Up carries out a plan.

@@ -16,11 +16,14 @@
 package fault
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 
 	"bastide/internal/sim/hardware"
 )
@@ -112,14 +115,14 @@ type KillRule struct {
 type Duration time.Duration
 
 // UnmarshalYAML reads a duration.
-func (d *Duration) UnmarshalYAML(b []byte) error {
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	var s string
-	if err := yaml.Unmarshal(b, &s); err != nil {
+	if err := n.Decode(&s); err != nil {
 		return err
 	}
 	v, err := time.ParseDuration(s)
 	if err != nil {
-		return fmt.Errorf("%q is no duration such as 2s", s)
+		return fmt.Errorf("line %d: %q is no duration such as 2s", n.Line, s)
 	}
 	*d = Duration(v)
 	return nil
@@ -135,8 +138,10 @@ func Parse(text []byte) (Script, error) {
 	if strings.TrimSpace(string(text)) == "" {
 		return s, nil
 	}
-	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
-		return Script{}, fmt.Errorf("fault script: %s", yaml.FormatError(err, false, true))
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
+		return Script{}, fmt.Errorf("fault script: %w", err)
 	}
 	if err := s.check(); err != nil {
 		return Script{}, fmt.Errorf("fault script: %w", err)

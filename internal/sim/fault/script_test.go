@@ -14,9 +14,9 @@ import (
 func TestBadScripts(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"unknown section", "htp: []\n", "htp"},
-		{"unknown key", "http:\n  - path: /a\n    pth: /b\n    drop: true\n", "[3:"},
-		{"wrong type", "http:\n  - path: /a\n    nth: often\n", "[3:"},
-		{"bad duration", "http:\n  - {path: /a, delay: soon}\n", "no duration such as 2s"},
+		{"unknown key", "http:\n  - path: /a\n    pth: /b\n    drop: true\n", "line 3"},
+		{"wrong type", "http:\n  - path: /a\n    nth: often\n", "line 3"},
+		{"bad duration", "http:\n  - {path: /a, delay: soon}\n", "line 2: \"soon\" is no duration such as 2s"},
 		{"no path", "http:\n  - {drop: true}\n", "http rule 1: path is missing"},
 		{"bad expression", "http:\n  - {path: '~(', drop: true}\n", "http rule 1"},
 		{"nothing to do", "http:\n  - {path: /a}\n", "http rule 1: the rule does nothing"},
