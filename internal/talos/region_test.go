@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 func apiServer(t *testing.T) string {
 	t.Helper()
-	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin"), "/tmp/bin"} {
+	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin")} {
 		path := filepath.Join(dir, "kube-apiserver")
 		if _, err := os.Stat(path); dir != "" && err == nil {
 			return path
