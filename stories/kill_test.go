@@ -1,9 +1,11 @@
 package stories
 
 import (
+	"bytes"
 	"flag"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -56,8 +58,14 @@ func TestKilledAtRandomMoments(t *testing.T) {
 func TestInterruptedSaysHowToGoOn(t *testing.T) {
 	p, _ := perform(t)
 	cmd := p.Command(t.Context(), "up", p.Stage.Env, "--yes", "--output", "json")
+	var words bytes.Buffer
+	cmd.Stderr = &words
 	code := until(t, cmd, 20, func(up *os.Process) { _ = up.Signal(os.Interrupt) })
 	if code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
+	if want := "bastide up " + p.Stage.Env; !strings.Contains(words.String(), want) {
+		t.Errorf("the output does not say %q:\n%s", want, &words)
+	}
+	play(t, p, 0, "up", p.Stage.Env, "--yes")
 }

@@ -81,7 +81,7 @@ func changeConfig(t *testing.T, p *rehearsal.Play) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append(bytes.TrimRight(text, "\n"), []byte("\n---\nmachine:\n  sysctls:\n    vm.swappiness: \"10\"\n")...)
+	text = append(bytes.TrimRight(text, "\n"), []byte("\n    vm.swappiness: \"10\"\n")...) // under sysctls
 	if err := os.WriteFile(patch, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +61,6 @@ func perform(t *testing.T) (*rehearsal.Play, *estate.Estate) {
 // the exit code, -1 when a signal ended it.
 func until(t *testing.T, cmd *exec.Cmd, events int, then func(*os.Process)) int {
 	t.Helper()
-	cmd.Stderr = io.Discard
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"bastide/internal/outcome"
+	"bastide/internal/plan"
+	"bastide/internal/run"
 	"bastide/internal/session"
 )
 
@@ -26,6 +28,9 @@ written. Values that cannot be known before the run say why.`,
 				}
 				p := v.Plan()
 				a.ui.Plan(p)
+				if len(p.Having(plan.Unknown)) > 0 {
+					return run.Blocked(p)
+				}
 				if exitCode && !p.Empty() {
 					return exit(outcome.Changes)
 				}

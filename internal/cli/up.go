@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"bastide/internal/outcome"
+	"bastide/internal/plan"
 	"bastide/internal/run"
 	"bastide/internal/session"
 	"bastide/internal/talos"
@@ -25,6 +27,8 @@ at any moment; running it again continues.`,
 		Example: `  bastide up envs/staging
   bastide up envs/staging --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Nodes that an earlier run left booting are waited for.
+			a.patience = 3 * time.Minute
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.up(ctx, s, args[0], yes) })
 		},
 	})
@@ -42,8 +46,8 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool)
 	}
 	p := v.Plan()
 	a.ui.Plan(p)
-	if refused := p.Refusals(); len(refused) > 0 {
-		return outcome.Refuse(fmt.Sprintf("%s cannot be brought to what the file asks", refused[0].Step.ID), refused[0].Reason, "decide what is right and change the file or the thing itself")
+	if err := run.Blocked(p); err != nil {
+		return err
 	}
 	if !p.Empty() {
 		if err := s.Ready(ctx, p); err != nil {
@@ -53,13 +57,7 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool)
 			return err
 		}
 		a.resume = "bastide up " + path
-		steps := 0
-		for _, action := range p.Actions {
-			if action.Op != "keep" {
-				steps++
-			}
-		}
-		progress, end := a.begin("up "+s.Estate.Name, steps)
+		progress, end := a.begin("up "+s.Estate.Name, len(p.Actions)-len(p.Having(plan.Keep)))
 		err = s.Up(ctx, v, p, func(e run.Event) { tell(progress, e) })
 		end()
 		if err != nil {

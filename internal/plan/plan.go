@@ -18,6 +18,9 @@ const (
 	Wait   Op = "wait"   // exists, on its way to what is wanted
 	Refuse Op = "refuse" // cannot be made right by up; a person decides
 	Delete Op = "delete" // is taken down; only destroy plans it
+	// Unknown could not be read although what it stands on exists. It is never
+	// taken for absent, so nothing is done.
+	Unknown Op = "unknown"
 )
 
 // Disruption says what an action costs what already runs.
@@ -75,11 +78,11 @@ func (p Plan) Empty() bool {
 	return true
 }
 
-// Refusals lists the actions that a person has to decide.
-func (p Plan) Refusals() []Action {
+// Having lists the actions with an operation.
+func (p Plan) Having(op Op) []Action {
 	var out []Action
 	for _, a := range p.Actions {
-		if a.Op == Refuse {
+		if a.Op == op {
 			out = append(out, a)
 		}
 	}
@@ -92,7 +95,7 @@ func decide(s blueprint.Step, live Live) Action {
 	if !ok {
 		a.Op, a.Reason = Create, "it does not exist"
 		if why := live.Unreachable[s.ID]; why != "" {
-			a.Op, a.Reason = Refuse, "it could not be read: "+why
+			a.Op, a.Reason = Unknown, "it could not be read: "+why
 			return a
 		}
 		for _, attr := range s.Spec.Attributes() {

@@ -70,8 +70,8 @@ func (w *Walk) Known() plan.Known { return w.known }
 // called from one goroutine. The first failure stops new steps; those that run
 // are let finish, and all failures are returned together.
 func (w *Walk) Run(ctx context.Context, executors func(blueprint.Kind) Executor, report func(Event)) error {
-	for _, a := range w.plan.Refusals() {
-		return outcome.Refuse(a.Step.ID+" cannot be brought to what the file asks", a.Reason, "see the plan and decide")
+	if err := Blocked(w.plan); err != nil {
+		return err
 	}
 	return w.run(ctx, executors, report)
 }
@@ -81,6 +81,17 @@ type result struct {
 	started time.Time
 	seen    plan.Observed
 	err     error
+}
+
+// Blocked says why a plan cannot be carried out at all; nil when it can.
+func Blocked(p plan.Plan) error {
+	for _, a := range p.Having(plan.Unknown) {
+		return outcome.CannotTell("the state of "+a.Step.ID+" is not known", a.Reason, "see that it can be reached, then run the command again")
+	}
+	for _, a := range p.Having(plan.Refuse) {
+		return outcome.Refuse(a.Step.ID+" cannot be brought to what the file asks", a.Reason, "decide what is right and change the file, or the thing itself")
+	}
+	return nil
 }
 
 func (w *Walk) run(ctx context.Context, executors func(blueprint.Kind) Executor, report func(Event)) error {

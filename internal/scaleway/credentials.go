@@ -155,7 +155,7 @@ func (s *settings) read() (string, []byte, error) {
 		if err != nil {
 			return path, nil, outcome.Refuse("the scw configuration file cannot be read", err.Error(), "make it readable, or set SCW_CONFIG_PATH to another")
 		}
-		if info.Mode().Perm()&fs.FileMode(0o077) != 0 {
+		if len(data) > 0 && info.Mode().Perm()&fs.FileMode(0o077) != 0 {
 			s.warnings = append(s.warnings, fmt.Sprintf("%s holds a secret key and others may read it; run chmod 0600 on it", path))
 		}
 		return path, data, nil

@@ -21,6 +21,9 @@ type Config struct {
 	Path      string // ENV: a directory with estate.yaml, or the file
 	LookupEnv func(string) (string, bool)
 	UserAgent string
+	// Patience is how long a survey looks for nodes that do not answer; 0 is
+	// the short default of the cluster layer.
+	Patience time.Duration
 	// Notice tells a person what is worth knowing and no error.
 	Notice func(string)
 	// Note says what a node is being waited for; nil is allowed.

@@ -65,7 +65,8 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 	if err != nil {
 		return err
 	}
-	v.Cluster, err = talos.New(talos.Options{Estate: s.Estate, Bundle: bundle, Graph: v.Graph, Dial: s.dialer(v), Note: s.config.Note})
+	v.Cluster, err = talos.New(talos.Options{Estate: s.Estate, Bundle: bundle, Graph: v.Graph, Dial: s.dialer(v), Note: s.config.Note,
+		Limits: talos.Limits{Patience: s.config.Patience}})
 	if err != nil {
 		return err
 	}

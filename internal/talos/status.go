@@ -14,7 +14,7 @@ type NodeStatus struct {
 	Role    estate.Role `json:"role"`
 	Address netip.Addr  `json:"address"`
 	State   State       `json:"state"`
-	Stage   string      `json:"stage,omitempty"` // of a configured node: booting, running... and what it waits for
+	Stage   string      `json:"stage,omitempty"` // of a configured node: booting, running...
 	Version string      `json:"version,omitempty"`
 	Staged  bool        `json:"staged"` // a change waits for a reboot
 	Problem string      `json:"problem,omitempty"`
@@ -44,7 +44,10 @@ func (c *Cluster) nodeStatus(ctx context.Context, n estate.Node) NodeStatus {
 			out.Problem = s.err.Error()
 			return out
 		}
-		out.Stage = s.stage.String()
+		out.Stage = s.stage.name
+		if !s.stage.ready {
+			out.Problem = s.stage.String()
+		}
 		if session, err := c.open(n); err == nil {
 			defer session.close()
 			if out.Version, err = session.version(ctx); err != nil {

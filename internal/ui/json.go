@@ -33,6 +33,7 @@ type ActionDocument struct {
 	Disruption plan.Disruption `json:"disruption"`
 	Needs      []string        `json:"needs"`
 	Changes    []plan.Change   `json:"changes"`
+	Detail     []string        `json:"detail,omitempty"` // the difference in lines; secrets are masked
 }
 
 // StrayDocument is something with the estate's mark that the file does not explain.
@@ -120,7 +121,7 @@ func (j *jsonPrinter) Plan(p plan.Plan) {
 		}
 		d.Actions = append(d.Actions, ActionDocument{Step: a.Step.ID, Kind: string(a.Step.Kind), Name: a.Step.Name, Node: a.Step.Node,
 			Op: a.Op, Reason: a.Reason, Disruption: a.Disruption, Needs: append([]string{}, a.Step.Needs...),
-			Changes: append([]plan.Change{}, a.Changes...)})
+			Changes: append([]plan.Change{}, a.Changes...), Detail: a.Detail})
 	}
 	for _, s := range p.Strays {
 		d.Strays = append(d.Strays, StrayDocument{string(s.Kind), s.Step, s.CloudID, s.Name, s.Why})

@@ -122,7 +122,7 @@ func (t *text) actions(actions []plan.Action) string {
 // its absence is never taken for it.
 func cost(a plan.Action) string {
 	switch {
-	case a.Op == plan.Refuse:
+	case a.Op == plan.Refuse, a.Op == plan.Unknown:
 		return "not done"
 	case a.Disruption == plan.None:
 		return "no disruption"
@@ -160,7 +160,7 @@ func details(a plan.Action) []string {
 			lines = append(lines, fmt.Sprintf("%s: %s -> %s", c.Attribute, orNone(c.Have), orNone(c.Want)))
 		}
 	}
-	return lines
+	return append(lines, a.Detail...)
 }
 
 // knownAfter names the moment at which an unknown value becomes known.
@@ -200,6 +200,8 @@ func (t *text) mark(op plan.Op) string {
 		return "~"
 	case plan.Refuse:
 		return "!"
+	case plan.Unknown:
+		return "?"
 	case plan.Wait:
 		if t.o.ASCII {
 			return "."
@@ -215,7 +217,7 @@ func (t *text) shade(op plan.Op, s string) string {
 		return t.paint.green(s)
 	case plan.Update, plan.Wait:
 		return t.paint.yellow(s)
-	case plan.Refuse:
+	case plan.Refuse, plan.Unknown:
 		return t.paint.red(s)
 	}
 	return s
@@ -230,12 +232,13 @@ func orNone(s string) string {
 
 // PlanSummary counts the actions of a plan.
 type PlanSummary struct {
-	Create int `json:"create"`
-	Update int `json:"update"`
-	Wait   int `json:"wait"`
-	Refuse int `json:"refuse"`
-	Keep   int `json:"keep"`
-	Strays int `json:"strays"`
+	Create  int `json:"create"`
+	Update  int `json:"update"`
+	Wait    int `json:"wait"`
+	Refuse  int `json:"refuse"`
+	Unknown int `json:"unknown"`
+	Keep    int `json:"keep"`
+	Strays  int `json:"strays"`
 }
 
 func count(p plan.Plan) PlanSummary {
@@ -250,6 +253,8 @@ func count(p plan.Plan) PlanSummary {
 			n.Wait++
 		case plan.Refuse:
 			n.Refuse++
+		case plan.Unknown:
+			n.Unknown++
 		case plan.Keep:
 			n.Keep++
 		}
@@ -259,7 +264,10 @@ func count(p plan.Plan) PlanSummary {
 
 // String is the last line of a plan.
 func (n PlanSummary) String() string {
-	wait, strays := "", ""
+	wait, unknown, strays := "", "", ""
+	if n.Unknown > 0 {
+		unknown = fmt.Sprintf("%d could not be read", n.Unknown)
+	}
 	if n.Wait > 0 {
 		wait = fmt.Sprintf("%d to wait for", n.Wait)
 	}
@@ -267,5 +275,5 @@ func (n PlanSummary) String() string {
 		strays = fmt.Sprintf("%d not in the file", n.Strays)
 	}
 	return join(fmt.Sprintf("%d to create", n.Create), fmt.Sprintf("%d to update", n.Update), wait,
-		fmt.Sprintf("%d to refuse", n.Refuse), fmt.Sprintf("%d as wanted", n.Keep), strays)
+		fmt.Sprintf("%d to refuse", n.Refuse), unknown, fmt.Sprintf("%d as wanted", n.Keep), strays)
 }
