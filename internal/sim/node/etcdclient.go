@@ -14,7 +14,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -117,14 +119,22 @@ func (n *node) controlPlaneEndpoints() []string {
 	return all
 }
 
-// memberID asks the local member who it is.
+// memberID is the id of the local member: the published one, so that it is known
+// while the member itself is busy, else its own answer.
 func (n *node) memberID(ctx context.Context) (uint64, error) {
+	if m, err := safe.StateGetByID[*etcd.Member](ctx, n.resources, etcd.LocalMemberID); err == nil {
+		return etcd.ParseMemberID(m.TypedSpec().MemberID)
+	}
+	return n.askMemberID(ctx)
+}
+
+func (n *node) askMemberID(ctx context.Context) (uint64, error) {
 	c, err := n.etcdLocal(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	resp, err := c.Status(ctx, c.Endpoints()[0])
 	if err != nil {

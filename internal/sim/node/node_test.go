@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -96,6 +97,16 @@ func TestThreeControlPlanesAndWorkers(t *testing.T) {
 	start := time.Now()
 	r.voters(c, 3)
 	t.Logf("three voters after %s", time.Since(start))
+	for _, addr := range []string{"172.16.0.11", "172.16.0.12", "172.16.0.13"} {
+		r.until("etcd status of "+addr, time.Minute, func(ctx context.Context) error {
+			resp, err := r.talos(addr).EtcdStatus(ctx)
+			if err == nil && resp.Messages[0].MemberStatus.IsLearner {
+				err = errors.New("a learner")
+			}
+			return err
+		})
+	}
+	t.Logf("three members answer after %s", time.Since(start))
 	r.readyNodes(c, 5)
 	t.Logf("five ready nodes after %s", time.Since(start))
 	for _, addr := range []string{"172.16.0.21", "172.16.0.22"} {

@@ -216,7 +216,7 @@ func (n *node) publishEtcd() {
 	n.put(r)
 	n.spawn(func() {
 		for {
-			if id, err := n.memberID(n.ctx); err == nil {
+			if id, err := n.askMemberID(n.ctx); err == nil {
 				m := etcd.NewMember(etcd.NamespaceName, etcd.LocalMemberID)
 				m.TypedSpec().MemberID = etcd.FormatMemberID(id)
 				n.put(m)

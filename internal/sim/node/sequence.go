@@ -140,6 +140,7 @@ func (n *node) resetSequence(actor string, in *machine.ResetRequest, labels []st
 	if in.Graceful && n.isControlPlane() {
 		if err := n.etcd.leave(n.ctx); err != nil {
 			n.console.printf("reset failed: %v", err)
+			n.log.Warn("reset failed, the node reboots", "err", err)
 			n.events.publish(&machine.SequenceEvent{
 				Sequence: "reset", Action: machine.SequenceEvent_STOP,
 				Error: &common.Error{Code: common.Code_FATAL, Message: err.Error()},
