@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/estate"
@@ -170,7 +171,9 @@ func (i nodeItem) node() KubernetesNode {
 	return n
 }
 
-// applyNodes waits until all nodes of the estate are Ready.
+// applyNodes waits until Kubernetes calls all nodes of the estate Ready and each
+// node itself says that nothing is left to come up: the second and third API
+// server start well after the nodes are Ready.
 func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed, error) {
 	want := a.Step.Spec.(blueprint.KubernetesNodes).Ready
 	var last []KubernetesNode
@@ -181,8 +184,8 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 			c.note("", "Kubernetes API: "+err.Error())
 			return nil
 		}
-		last = nodes
-		waiting := notReady(want, nodes)
+		last = c.withStages(ctx, nodes)
+		waiting := notReady(want, last)
 		if len(waiting) == 0 {
 			return errStop
 		}
@@ -197,6 +200,37 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 		return plan.Observed{}, err
 	}
 	return plan.Observed{Step: a.Step.ID, Status: "ready", Settled: true, Spec: blueprint.KubernetesNodes{Ready: readyNames(last, c.estate.Nodes())}}, nil
+}
+
+// withStages takes back the Ready of nodes that have not finished coming up.
+func (c *Cluster) withStages(ctx context.Context, nodes []KubernetesNode) []KubernetesNode {
+	out := slices.Clone(nodes)
+	var wg sync.WaitGroup
+	for i := range out {
+		n, ours := c.node(out[i].Name)
+		if !ours || !out[i].Ready {
+			continue
+		}
+		wg.Go(func() {
+			s := sight{node: n}
+			c.look(ctx, &s)
+			out[i].unlessReady(s)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// unlessReady takes a node's Ready back when the node itself is not.
+func (n *KubernetesNode) unlessReady(s sight) {
+	switch {
+	case s.contact.state != Ours:
+		n.Ready, n.Why = false, fmt.Sprintf("its Talos API is %s %s", s.contact.state, s.contact.why)
+	case s.err != nil:
+		n.Ready, n.Why = false, s.err.Error()
+	case !s.stage.ready:
+		n.Ready, n.Why = false, s.stage.String()
+	}
 }
 
 func (c *Cluster) nodesFailure(want []string, last []KubernetesNode, err error) error {

@@ -42,7 +42,7 @@ func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Li
 	c.explainChanges(&live, g, sights, cloud)
 	c.observeEtcd(&live, g, health)
 	if health.Bootstrapped() {
-		c.observeKubernetes(&live, g, known)
+		c.observeKubernetes(&live, g, known, sights)
 	}
 	return live, nil
 }
@@ -269,7 +269,15 @@ func (c *Cluster) observeEtcd(live *plan.Live, g *blueprint.Graph, health EtcdHe
 	}
 }
 
-func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known []KubernetesNode) {
+func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known []KubernetesNode, sights []sight) {
+	known = slices.Clone(known)
+	for i := range known {
+		for _, s := range sights {
+			if s.node.Name == known[i].Name && known[i].Ready {
+				known[i].unlessReady(s)
+			}
+		}
+	}
 	id := c.stepOf(g, blueprint.KindKubernetesNodes)
 	ready := readyNames(known, c.estate.Nodes())
 	o := plan.Observed{Step: id, Status: "ready", Settled: true, Spec: blueprint.KubernetesNodes{Ready: ready}}

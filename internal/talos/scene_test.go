@@ -563,7 +563,7 @@ func TestObserve(t *testing.T) {
 		{"nothing configured", func(*scene) {}, map[string]plan.Op{
 			"machine/staging-cp-1": plan.Create, "machine/staging-system-1": plan.Create, etcdUp: plan.Create, "etcd-members/staging": plan.Create, "kubernetes-nodes/staging": plan.Create}},
 		{"a node that boots is unknown, not absent", func(s *scene) { s.farm.with("staging-cp-1", func(n *fakeNode) { n.state = Unreachable }) }, map[string]plan.Op{
-			"machine/staging-cp-1": plan.Refuse, etcdUp: plan.Refuse, "machine/staging-cp-2": plan.Create}},
+			"machine/staging-cp-1": plan.Unknown, etcdUp: plan.Unknown, "machine/staging-cp-2": plan.Create}},
 		{"a worker that has not joined is on its way", func(s *scene) { s.must("machine/staging-system-1") }, map[string]plan.Op{
 			"machine/staging-system-1": plan.Wait, "machine/staging-system-2": plan.Create}},
 		{"configured, not bootstrapped", func(s *scene) { s.must(controlPlane...) }, map[string]plan.Op{
@@ -573,7 +573,7 @@ func TestObserve(t *testing.T) {
 		{"a member that is down", func(s *scene) {
 			s.up()
 			s.farm.with("staging-cp-2", func(n *fakeNode) { n.state = Unreachable })
-		}, map[string]plan.Op{"machine/staging-cp-2": plan.Refuse, "machine/staging-cp-1": plan.Keep, etcdUp: plan.Keep, "etcd-members/staging": plan.Wait}},
+		}, map[string]plan.Op{"machine/staging-cp-2": plan.Unknown, "machine/staging-cp-1": plan.Keep, etcdUp: plan.Keep, "etcd-members/staging": plan.Wait}},
 		{"a change", func(s *scene) { s.up().change(immediate) }, map[string]plan.Op{
 			"machine/staging-cp-1": plan.Update, "machine/staging-cp-3": plan.Update, "etcd-members/staging": plan.Keep}},
 	}
