@@ -36,7 +36,7 @@ type app struct {
 	// progress is the account that notes about nodes go to, while there is one.
 	progress atomic.Pointer[ui.Progress]
 	patience time.Duration // how long nodes that do not answer are looked for; 0 is short
-	resume   string // the command that goes on after a failure, once something was begun
+	resume   string        // the command that goes on after a failure, once something was begun
 }
 
 // Main runs one command line and returns the process's exit code.

@@ -72,19 +72,40 @@ func Start(o Options) (*Region, error) {
 }
 
 func (r *Region) build(o Options) (*api.Region, error) {
-	c, net, calls := clock.New(o.Speed), fabric.New(), &calls{speed: o.Speed}
+	c, packets, calls := clock.New(o.Speed), fabric.New(), &calls{speed: o.Speed}
+	block, err := r.reservePublicBlock()
+	if err != nil {
+		return nil, err
+	}
 	farm, err := node.New(node.Options{
-		Clock: c, Fabric: net, Dir: o.Dir, EtcdProgram: o.EtcdProgram, APIServerProgram: o.APIServer, Log: o.Log, Faults: calls,
+		Clock: c, Fabric: packets, Dir: o.Dir, EtcdProgram: o.EtcdProgram, APIServerProgram: o.APIServer, Log: o.Log, Faults: calls,
 	})
 	if err != nil {
 		return nil, err
 	}
-	gateways := ssh.New(ssh.Options{Fabric: net, Log: o.Log})
-	balancers := balancer.New(c, net, o.Log)
-	r.parts = []io.Closer{gateways, balancers, farm}
-	handler := api.New(api.Options{Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log})
+	gateways := ssh.New(ssh.Options{Fabric: packets, Log: o.Log})
+	balancers := balancer.New(c, packets, o.Log)
+	r.parts = append(r.parts, gateways, balancers, farm)
+	handler := api.New(api.Options{PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log})
 	calls.region = handler
 	return handler, nil
+}
+
+// publicBlocks is how many regions can run on one machine at a time.
+const publicBlocks = 60
+
+// reservePublicBlock takes a block of public addresses that no other region on
+// this machine uses, by listening on its last address, which is never handed
+// out, for as long as the region runs.
+func (r *Region) reservePublicBlock() (uint8, error) {
+	for block := range uint8(publicBlocks) {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.51.%d.255:61001", int(block)*4+3))
+		if err == nil {
+			r.parts = append(r.parts, l)
+			return block, nil
+		}
+	}
+	return 0, fmt.Errorf("no block of 127.51.0.0/16 is free: %d simulated regions run already, or the loopback interface has only 127.0.0.1", publicBlocks)
 }
 
 // calls stands between the nodes and the API's fault script and log, which are

@@ -72,6 +72,8 @@ func (m *machineStep) look(ctx context.Context) error {
 	seen := m.c.meet(ctx, m.c.addresses.Nodes[m.node.Name])
 	m.saw(seen)
 	switch seen.state {
+	case Unreachable:
+		return seen.hopeless
 	case Foreign:
 		return m.c.stranger(m.node.Name, seen)
 	case Maintenance:

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"bastide/internal/outcome"
 	"bastide/internal/vault"
 )
 
@@ -46,6 +47,7 @@ const (
 type contact struct {
 	state       State
 	why         string // for Unreachable and Refusing
+	hopeless    error  // for Unreachable: the way in itself is refused, and waiting does not help
 	pin         string // the certificate's public key, as base64 of SHA-256
 	fingerprint string // of the cluster that the certificate is of
 	leaf        *x509.Certificate
@@ -109,6 +111,10 @@ func pinOf(cert *x509.Certificate) string {
 // missed tells a machine that refuses from one that does not answer. A tunnel
 // reports a refusal as text only.
 func missed(ctx context.Context, err error) contact {
+	var told *outcome.Error
+	if errors.As(err, &told) && told.Code == outcome.Refused {
+		return contact{state: Unreachable, why: err.Error(), hopeless: err}
+	}
 	text := err.Error()
 	refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
 		strings.Contains(strings.ToLower(text), "refused") || strings.HasSuffix(text, "EOF")

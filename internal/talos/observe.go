@@ -110,7 +110,7 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight) {
 		case s.contact.state == Ours && s.err != nil && ambiguous(s.err):
 			return nil // in the middle of a restart
 		case s.contact.state == Unreachable:
-			return nil
+			return s.contact.hopeless
 		case s.contact.state == Refusing && s.node.Role == estate.RoleControlPlane:
 			return nil // a worker may refuse for as long as the cluster is not up
 		}
@@ -144,6 +144,9 @@ func (c *Cluster) strangers(sights []sight) error {
 	for _, s := range sights {
 		if s.contact.state == Foreign {
 			return c.stranger(s.node.Name, s.contact)
+		}
+		if s.contact.hopeless != nil {
+			return s.contact.hopeless
 		}
 	}
 	return nil

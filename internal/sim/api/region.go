@@ -49,6 +49,9 @@ type Options struct {
 	// attached to a server, as it was reported to do since September 2026; all
 	// recordings are older and show it accepted.
 	RefuseNICDelete bool
+	// PublicBlock is where in 127.51.0.0/16 the region's public addresses begin,
+	// in units of 1024 addresses, so that regions on one machine do not meet.
+	PublicBlock uint8
 	// Lag is how long IPAM takes to show what another product did, in the
 	// region's time; zero means one second.
 	Lag time.Duration

@@ -91,6 +91,7 @@ func newWorld(o Options) *world {
 		LocalVolumes: newTable[*localVolume]("local_volume"), LocalSnapshots: newTable[*localSnapshot]("local_snapshot"),
 		Images: newTable[*image]("image"),
 	}
+	w.NextPublic = uint16(o.PublicBlock) * 1024
 	w.Open = len(o.Projects) == 0
 	for _, id := range o.Projects {
 		w.addProject(id, "default")
