@@ -151,8 +151,18 @@ func (f *Fabric) Dial(ctx context.Context, network string, from, to netip.Addr, 
 		}
 		f.conns[h][c] = struct{}{}
 	}
+	up := f.passes(a, b)
 	f.mu.Unlock()
+	if !up { // it was lost or cut off while we connected
+		_ = c.Close()
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNRESET)}
+	}
 	return c, nil
+}
+
+// passes says whether packets pass between two hosts. The lock must be held.
+func (f *Fabric) passes(a, b host) bool {
+	return f.hosts[b] && !f.cut[[2]host{a, b}] && !f.cut[[2]host{b, a}]
 }
 
 // reach waits until packets pass between two hosts and returns what serves the port.
@@ -162,7 +172,7 @@ func (f *Fabric) reach(ctx context.Context, a, b host, port int) (target string,
 	defer cancel()
 	for {
 		f.mu.Lock()
-		up := f.hosts[b] && !f.cut[[2]host{a, b}] && !f.cut[[2]host{b, a}]
+		up := f.passes(a, b)
 		target, served = f.services[endpoint{b, port}]
 		f.mu.Unlock()
 		if up {
