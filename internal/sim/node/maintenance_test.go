@@ -147,16 +147,21 @@ func TestApplyModesOfAConfiguredNode(t *testing.T) {
 	r.apply2(m, first)
 	c := r.talos("172.16.0.11")
 	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
-	read := func(id string) string {
+	tryRead := func(id string) (string, error) {
 		mc, err := safe.StateGetByID[*configres.MachineConfig](client.WithNode(short(t), "172.16.0.11"), c.COSI, id)
 		if err != nil {
-			t.Fatal(err)
+			return "", err
 		}
 		raw, err := mc.Provider().Bytes()
+		return string(raw), err
+	}
+	read := func(id string) string {
+		t.Helper()
+		text, err := tryRead(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(raw)
+		return text
 	}
 	if read(configres.ActiveID) != string(first) || read(configres.PersistentID) != string(first) {
 		t.Error("the configuration is not kept byte for byte")
@@ -190,14 +195,12 @@ func TestApplyModesOfAConfiguredNode(t *testing.T) {
 	if err != nil || resp.Messages[0].Mode != machine.ApplyConfigurationRequest_REBOOT {
 		t.Fatalf("AUTO with a change that needs a reboot: %v, %v", resp, err)
 	}
-	r.until("configuration after reboot", time.Minute, func(ctx context.Context) error {
-		if _, err := c.Version(ctx); err != nil {
-			return err
+	r.until("configuration after reboot", time.Minute, func(context.Context) error {
+		text, err := tryRead(configres.ActiveID) // which fails while the node goes down and comes up
+		if err == nil && text != string(token) {
+			err = status.Error(codes.Unknown, "still the old one")
 		}
-		if read(configres.ActiveID) != string(token) {
-			return status.Error(codes.Unknown, "still the old one")
-		}
-		return nil
+		return err
 	})
 }
 
