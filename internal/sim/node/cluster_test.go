@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 // apiServer finds the kube-apiserver that the tests run, or skips.
 func apiServer(t *testing.T) string {
-	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), "/tmp/bin"} {
+	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin")} {
 		p := filepath.Join(dir, "kube-apiserver")
 		if _, err := os.Stat(p); dir != "" && err == nil {
 			return p

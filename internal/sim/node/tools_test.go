@@ -25,7 +25,7 @@ import (
 
 // tool finds a program that nobody here wrote, or skips.
 func tool(t *testing.T, name string) string {
-	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), "/tmp/bin"} {
+	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin")} {
 		p := filepath.Join(dir, name)
 		if _, err := os.Stat(p); dir != "" && err == nil {
 			return p
