@@ -41,7 +41,7 @@ func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes 
 	if len(p.Actions) == 0 {
 		return nil
 	}
-	if err := a.confirm(yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume"))); err != nil {
+	if err := a.confirm(ctx, yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume"))); err != nil {
 		return err
 	}
 	a.resume = "bastide destroy " + path

@@ -80,7 +80,7 @@ func (a *app) rehearse(ctx context.Context, e *estate.Estate, f rehearseFlags) e
 	a.ui.Timeline(ui.Timeline{Title: "timeline", Bars: r.bars})
 	v := r.verdict(e.Name)
 	a.ui.Verdict(v)
-	if f.keep {
+	if f.keep && p.Access.Alive() {
 		err = a.sayHowToEnter(stage, p.Access)
 	} else {
 		err = p.Close()

@@ -36,11 +36,11 @@ func (a *app) open(path string) (*session.Session, error) {
 func (a *app) questions() ui.Questions { return ui.Questions{In: a.In, Err: a.Err} }
 
 // confirm asks before something is written, unless --yes said so already.
-func (a *app) confirm(yes bool, question string) error {
+func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	ok, err := a.questions().Confirm(question)
+	ok, err := a.questions().Confirm(ctx, question)
 	if err == nil && !ok {
 		err = outcome.Refuse("nothing was done", "it was not confirmed", "run the command again and answer yes")
 	}

@@ -76,6 +76,9 @@ func nodesOf(st *session.Status, out *ui.Status) {
 	for _, n := range st.Nodes {
 		item := ui.NodeItem{Name: n.Name, Role: string(n.Role), Address: n.Address.String(), Power: power(st, n.Name),
 			Stage: orState(n.Stage, string(n.State)), Talos: n.Version, Kube: "absent", Note: n.Problem}
+		if st.APIErr != nil {
+			item.Kube = "unknown"
+		}
 		if k, ok := kube[n.Name]; ok {
 			item.Kube = "Ready"
 			if !k.Ready {
@@ -112,11 +115,17 @@ func etcdOf(h *talos.EtcdHealth, out *ui.Status) {
 		return
 	}
 	e := &ui.Etcd{Picture: h.Members.Picture(), OK: h.Members.Has() && h.Split == ""}
+	missing := "no member"
+	if h.Bootstrapped() && len(h.Members) == 0 {
+		missing = "unknown"
+		e.Picture = "the members could not be listed; as the file has them:\n" + h.Assumed().Picture()
+		out.Problems = append(out.Problems, "etcd's members could not be listed, as when quorum is lost")
+	}
 	for _, n := range h.Nodes {
 		m := ui.EtcdMember{Name: n.Node, ID: fmt.Sprintf("%016x", n.MemberID), Role: "voter", Leader: n.Leader,
 			Healthy: n.Problem == "" && len(n.Errors) == 0 && n.MemberID != 0, Size: n.DBSize, Note: n.Problem}
 		if n.MemberID == 0 {
-			m.ID, m.Role = "", "no member"
+			m.ID, m.Role = "", missing
 		} else if n.Learner {
 			m.Role = "learner"
 		}

@@ -46,6 +46,13 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool)
 	}
 	p := v.Plan()
 	a.ui.Plan(p)
+	if opening := p.Only(plan.OpensDoor); len(p.Having(plan.Unknown)) > 0 && !opening.Empty() {
+		if v, err = a.openDoor(ctx, s, v, opening, yes); err != nil {
+			return err
+		}
+		p = v.Plan()
+		a.ui.Plan(p)
+	}
 	if err := run.Blocked(p); err != nil {
 		return err
 	}
@@ -53,7 +60,7 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool)
 		if err := s.Ready(ctx, p); err != nil {
 			return err
 		}
-		if err := a.confirm(yes, "carry this plan out?"); err != nil {
+		if err := a.confirm(ctx, yes, "carry this plan out?"); err != nil {
 			return err
 		}
 		a.resume = "bastide up " + path
@@ -65,6 +72,26 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool)
 		}
 	}
 	return a.judge(s.Estate.Name, s.Verify(ctx, v))
+}
+
+// openDoor carries out what lets bastide reach the nodes, such as a changed
+// admin range, and looks again: as long as the door is shut no node can be read,
+// and nothing else is done while one cannot be read.
+func (a *app) openDoor(ctx context.Context, s *session.Session, v *session.Survey, p plan.Plan, yes bool) (*session.Survey, error) {
+	if err := run.Blocked(p); err != nil {
+		return nil, err
+	}
+	a.ui.Notice("the nodes cannot be read; what opens the door is done first")
+	if err := a.confirm(ctx, yes, "do that, and look again?"); err != nil {
+		return nil, err
+	}
+	progress, end := a.begin("open the door of "+s.Estate.Name, len(p.Actions)-len(p.Having(plan.Keep)))
+	err := s.Up(ctx, v, p, func(e run.Event) { tell(progress, e) })
+	end()
+	if err != nil {
+		return nil, err
+	}
+	return s.Survey(ctx)
 }
 
 // tell passes a step's event on to the progress account.

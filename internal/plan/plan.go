@@ -89,6 +89,27 @@ func (p Plan) Having(op Op) []Action {
 	return out
 }
 
+// Only is the plan with everything kept but the chosen actions.
+func (p Plan) Only(chosen func(Action) bool) Plan {
+	out := Plan{Estate: p.Estate}
+	for _, a := range p.Actions {
+		if !chosen(a) {
+			a = Action{Step: a.Step, Op: Keep, Disruption: None}
+		}
+		out.Actions = append(out.Actions, a)
+	}
+	return out
+}
+
+// OpensDoor says whether an action is about the way to the nodes.
+func OpensDoor(a Action) bool {
+	switch a.Step.Kind {
+	case blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindGatewayNetwork:
+		return true
+	}
+	return false
+}
+
 func decide(s blueprint.Step, live Live) Action {
 	a := Action{Step: s, Op: Keep, Disruption: None}
 	o, ok := live.Steps[s.ID]

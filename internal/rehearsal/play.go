@@ -28,6 +28,7 @@ type Play struct {
 	began   time.Time
 	region  *exec.Cmd
 	exited  chan error
+	gone    chan struct{} // closed when the region has ended
 }
 
 // Span is a stretch of a rehearsal's time.
@@ -61,13 +62,16 @@ func Open(ctx context.Context, s *Stage, program string, speed float64, faults s
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	p := &Play{Stage: s, Program: program, began: time.Now(), region: exec.Command(program, args...), exited: make(chan error, 1)}
+	p := &Play{Stage: s, Program: program, began: time.Now(), region: exec.Command(program, args...), exited: make(chan error, 1), gone: make(chan struct{})}
 	p.region.Stdout, p.region.Stderr = out, out
 	p.region.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := p.region.Start(); err != nil {
 		return nil, fmt.Errorf("starting the simulated region: %w", err)
 	}
-	go func() { p.exited <- p.region.Wait() }()
+	go func() {
+		p.exited <- p.region.Wait()
+		close(p.gone)
+	}()
 	return p, p.await(ctx)
 }
 
@@ -116,6 +120,15 @@ func (p *Play) Command(ctx context.Context, args ...string) *exec.Cmd {
 // Run plays one command on the stage, as a script would: JSON events come out
 // as they happen. It returns the exit code and the command's last words.
 func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (outcome.Code, string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	cmd := p.Command(ctx, append(args, "--output", "json")...)
 	var words bytes.Buffer
 	cmd.Stderr = &words
@@ -128,6 +141,11 @@ func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (out
 	}
 	read(out, report)
 	err = cmd.Wait()
+	select {
+	case <-p.gone:
+		return 0, "", fmt.Errorf("the simulated region ended; what it said last is in %s", p.Stage.Log)
+	default:
+	}
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return 0, "", err

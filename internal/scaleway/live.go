@@ -39,6 +39,7 @@ func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 	for _, s := range g.Steps {
 		inv.missing(s, &live)
 	}
+	inv.nameless(g, &live)
 	return live
 }
 
@@ -108,4 +109,28 @@ func (inv *Inventory) key(want blueprint.SSHKey) (id, status string) {
 		}
 	}
 	return "", ""
+}
+
+// nameless finds servers of the estate that lost the tag which says what they
+// are, by the volumes that they hold. Without that the plan would make a twin,
+// which could never have the volume.
+func (inv *Inventory) nameless(g *blueprint.Graph, live *plan.Live) {
+	for _, server := range inv.Items {
+		if server.Kind != blueprint.KindServer || server.Step != "" {
+			continue
+		}
+		for _, v := range inv.Items {
+			if v.Kind != blueprint.KindVolume || v.on != server.CloudID {
+				continue
+			}
+			volume, ok := g.Step(v.Step)
+			id := string(blueprint.KindServer) + "/" + volume.Node
+			step, wanted := g.Step(id)
+			if _, seen := live.Steps[id]; !ok || !wanted || seen {
+				continue
+			}
+			live.Steps[id] = plan.Observed{Step: id, CloudID: server.CloudID, Zone: server.Zone, Status: server.Status, Spec: step.Spec,
+				Broken: fmt.Sprintf("the server %s (%s) holds its volume and has lost the tag %s; give it back", server.Name, server.CloudID, blueprint.TagStep+id)}
+		}
+	}
 }

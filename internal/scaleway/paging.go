@@ -1,9 +1,12 @@
 package scaleway
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -159,10 +162,39 @@ type headers struct{ next http.RoundTripper }
 
 func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
-	if h, ok := req.Context().Value(headerKey{}).(*http.Header); ok && res != nil {
-		*h = res.Header
+	h, ok := req.Context().Value(headerKey{}).(*http.Header)
+	if !ok || err != nil {
+		return res, err
 	}
-	return res, err
+	*h = res.Header
+	if res.StatusCode != http.StatusOK {
+		return res, nil
+	}
+	if err := holdsList(res); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// holdsList fails an answer to a listing that holds no list. The SDK would take
+// it for an empty one, and an empty listing is what lets a destroy end well.
+func holdsList(res *http.Response) error {
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		return err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return fmt.Errorf("the answer to a listing is no JSON object: %w", err)
+	}
+	for _, v := range fields {
+		if v = bytes.TrimSpace(v); bytes.HasPrefix(v, []byte("[")) || bytes.HasPrefix(v, []byte("{")) || bytes.Equal(v, []byte("null")) {
+			return nil
+		}
+	}
+	return errors.New("the answer to a listing holds no list")
 }
 
 // together calls f for 0 to n-1 at the same time, at most 16 at once, and

@@ -107,13 +107,15 @@ func TestListingThatDoesNotAddUp(t *testing.T) {
 // Whatever keeps one listing from being read makes the whole inventory unknown.
 func TestUnreadableIsNotAbsent(t *testing.T) {
 	for name, r := range map[string]reply{
-		"forbidden":   {status: 403, body: `{"type":"permissions_denied","message":"insufficient permissions","details":[{"resource":"lb","action":"read"}]}`},
-		"failing":     {status: 500, body: `{"message":"internal error"}`},
-		"hanging":     {status: 200, body: `{}`, hang: 1e12},
-		"not JSON":    {status: 200, body: `{"lbs":`},
-		"wrong shape": {status: 200, body: `{"lbs":"none","total_count":0}`},
-		"no key":      {status: 401, body: `{"type":"denied_authentication","method":"api_key","reason":"expired","message":"denied"}`},
-		"not there":   {status: 404, body: `{"message":"lbs not Found"}`},
+		"forbidden":    {status: 403, body: `{"type":"permissions_denied","message":"insufficient permissions","details":[{"resource":"lb","action":"read"}]}`},
+		"failing":      {status: 500, body: `{"message":"internal error"}`},
+		"hanging":      {status: 200, body: `{}`, hang: 1e12},
+		"not JSON":     {status: 200, body: `{"lbs":`},
+		"wrong shape":  {status: 200, body: `{"lbs":"none","total_count":0}`},
+		"no list":      {status: 200, body: `{}`},
+		"only a total": {status: 200, body: `{"total_count":0}`},
+		"no key":       {status: 401, body: `{"type":"denied_authentication","method":"api_key","reason":"expired","message":"denied"}`},
+		"not there":    {status: 404, body: `{"message":"lbs not Found"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad := &script{replies: []reply{r}}
@@ -122,7 +124,7 @@ func TestUnreadableIsNotAbsent(t *testing.T) {
 					bad.ServeHTTP(w, req)
 					return
 				}
-				(&script{replies: []reply{{status: 200, body: `{"total_count":0}`}}}).ServeHTTP(w, req)
+				(&script{replies: []reply{{status: 200, body: `{"items":[],"total_count":0}`}}}).ServeHTTP(w, req)
 			})
 			c, _ := testCloud(t, h, func(o *Options) { o.Retry.Attempt, o.Retry.Budget = 50e6, 100e6 })
 			_, err := c.Inventory(t.Context())

@@ -33,6 +33,9 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 	if s.way != nil {
 		return s.way, nil
 	}
+	if v.shut != nil && v.known == nil {
+		return nil, v.shut
+	}
 	id, address, port := s.bastion(v)
 	if !address.IsValid() {
 		return nil, outcome.Refuse("there is no way to the nodes", "the estate has no gateway yet", "make it with bastide up "+s.config.Path)
@@ -60,6 +63,7 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		way, err = door.Open(context.WithoutCancel(ctx), config)
 	}
 	if err != nil {
+		v.shut = err
 		return nil, err
 	}
 	s.way = way

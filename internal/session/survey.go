@@ -18,6 +18,7 @@ type Survey struct {
 	Live      plan.Live
 	Cluster   *talos.Cluster // nil while there is no secrets bundle
 
+	shut  error      // why the door did not open, while nothing is being made that could open it
 	known plan.Known // what a run that is under way has made
 	made  bool       // that run makes or changes the gateway
 }

@@ -73,7 +73,9 @@ func (m *machineStep) look(ctx context.Context) error {
 	m.saw(seen)
 	switch seen.state {
 	case Unreachable:
-		return seen.hopeless
+		if outcome.CodeOf(seen.hopeless) == outcome.Refused {
+			return seen.hopeless
+		}
 	case Foreign:
 		return m.c.stranger(m.node.Name, seen)
 	case Maintenance:

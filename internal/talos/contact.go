@@ -47,7 +47,7 @@ const (
 type contact struct {
 	state       State
 	why         string // for Unreachable and Refusing
-	hopeless    error  // for Unreachable: the way in itself is refused, and waiting does not help
+	hopeless    error  // for Unreachable: the way in itself is shut, so another look does not help soon
 	pin         string // the certificate's public key, as base64 of SHA-256
 	fingerprint string // of the cluster that the certificate is of
 	leaf        *x509.Certificate
@@ -112,7 +112,7 @@ func pinOf(cert *x509.Certificate) string {
 // reports a refusal as text only.
 func missed(ctx context.Context, err error) contact {
 	var told *outcome.Error
-	if errors.As(err, &told) && told.Code == outcome.Refused {
+	if errors.As(err, &told) {
 		return contact{state: Unreachable, why: err.Error(), hopeless: err}
 	}
 	text := err.Error()

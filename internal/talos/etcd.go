@@ -70,6 +70,20 @@ func (h EtcdHealth) Voters() []string {
 	return out
 }
 
+// unlisted says whether etcd runs somewhere and no member list could be read.
+func (h EtcdHealth) unlisted() bool { return h.Bootstrapped() && len(h.Members) == 0 }
+
+// Assumed is the membership that the file asks for, with what the nodes
+// themselves say of their health, for when no member list can be read.
+func (h EtcdHealth) Assumed() quorum.Members {
+	var out quorum.Members
+	for _, n := range h.Nodes {
+		out = append(out, quorum.Member{ID: n.MemberID, Name: n.Node, Voter: true, Leader: n.Leader,
+			Healthy: n.MemberID != 0 && n.Problem == "" && len(n.Errors) == 0, Note: n.Problem})
+	}
+	return out
+}
+
 // untouched says whether it is certain of every node that etcd never ran on
 // it. Anything less, a node that does not answer included, is no.
 func (h EtcdHealth) untouched() bool {

@@ -145,7 +145,7 @@ func (c *Cluster) strangers(sights []sight) error {
 		if s.contact.state == Foreign {
 			return c.stranger(s.node.Name, s.contact)
 		}
-		if s.contact.hopeless != nil {
+		if outcome.CodeOf(s.contact.hopeless) == outcome.Refused {
 			return s.contact.hopeless
 		}
 	}
@@ -181,6 +181,10 @@ func (c *Cluster) observeMachine(live *plan.Live, g *blueprint.Graph, s sight, h
 	default:
 		joined := c.joined(s.node, health, known)
 		switch {
+		case health.unlisted() && s.node.Role == estate.RoleControlPlane:
+			// etcd runs and its member list cannot be read, as when quorum is
+			// lost: this node may well be a voter.
+			live.Unreachable[id] = "etcd's members cannot be listed and its Talos API does not answer: " + s.contact.why
 		case joined:
 			live.Unreachable[id] = "it is part of the cluster and its Talos API does not answer: " + s.contact.why
 		case s.contact.state == Refusing && s.node.Role == estate.RoleWorker:
@@ -254,6 +258,12 @@ func (c *Cluster) observeEtcd(live *plan.Live, g *blueprint.Graph, health EtcdHe
 	bootstrap, members := c.stepOf(g, blueprint.KindEtcdBootstrap), c.stepOf(g, blueprint.KindEtcdMembers)
 	if health.Bootstrapped() {
 		live.Steps[bootstrap] = plan.Observed{Step: bootstrap, Status: "bootstrapped", Settled: true, Spec: blueprint.EtcdBootstrap{Done: true}}
+		for _, n := range c.controlPlaneNodes() {
+			if why := live.Unreachable[string(blueprint.KindMachine)+"/"+n.Name]; why != "" && health.unlisted() {
+				live.Unreachable[members] = n.Name + ": " + why
+				return
+			}
+		}
 		o := plan.Observed{Step: members, Status: "healthy", Settled: true, Spec: blueprint.EtcdMembers{Voters: health.Voters()}}
 		if missing := c.missing(health, health.Voters()); len(missing) > 0 || health.Split != "" {
 			o.Settled, o.Status = false, "not healthy: "+health.Describe()

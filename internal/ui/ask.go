@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,11 +25,26 @@ type Questions struct {
 func (q Questions) Anybody() bool { return q.In != nil && term.IsTerminal(int(q.In.Fd())) }
 
 // Confirm asks for a yes. Without a terminal it refuses and names the flag.
-func (q Questions) Confirm(question string) (bool, error) {
+func (q Questions) Confirm(ctx context.Context, question string) (bool, error) {
 	if !q.Anybody() {
 		return false, outcome.Refuse("nothing was done", "there is no terminal to confirm on", "look at the plan, then run the command with --yes")
 	}
-	return confirm(q.In, q.Err, question)
+	type reply struct {
+		yes bool
+		err error
+	}
+	replied := make(chan reply, 1)
+	go func() { // a read from a terminal cannot be called off; the process ends soon after
+		yes, err := confirm(q.In, q.Err, question)
+		replied <- reply{yes, err}
+	}()
+	select {
+	case r := <-replied:
+		return r.yes, r.err
+	case <-ctx.Done():
+		fmt.Fprintln(q.Err)
+		return false, &outcome.Error{Code: outcome.Interrupted, What: "nothing was done", Why: "it was interrupted at the question", Err: ctx.Err()}
+	}
 }
 
 // confirm takes the whole word and nothing else: this spends money or deletes.

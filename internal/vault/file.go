@@ -85,7 +85,7 @@ func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
 	sealed, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, outcome.Refuse("there is no secrets bundle at "+f.Path, "it is the identity of the cluster and is never made in passing",
-			"make one with `bastide secrets new ENV`, or bring the existing cluster's with `bastide secrets import ENV FILE`")
+			"if the cluster exists, bring the file back or its bundle with `bastide secrets import ENV FILE`; only for one that was never raised, make it with `bastide secrets new ENV`")
 	}
 	if err != nil {
 		return nil, outcome.CannotTell("could not read the secrets bundle "+f.Path, "", "check the file's permissions").Because(err)
