@@ -1,6 +1,9 @@
 package stories
 
 import (
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,8 +18,10 @@ import (
 
 // commands are what scripts can say besides running programs.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"call":      call,
 	"enter":     enter,
 	"recipient": recipient,
+	"shut":      shut,
 	"region":    region,
 	"mask":      mask,
 }
@@ -60,6 +65,54 @@ func enter(ts *testscript.TestScript, neg bool, args []string) {
 	access, err := sim.ReadAccess(ts.MkAbs(filepath.Join(args[0], "region")))
 	ts.Check(err)
 	ts.Defer(func() { stop(access) })
+}
+
+// call sends a file to the region's API, or to its own pages, as a person with
+// curl would: a change by hand, or a fault script. {NAME} in the path stands for
+// what is in that file.
+func call(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: call METHOD PATH [FILE]")
+	}
+	var body string
+	if len(args) == 3 {
+		body = ts.ReadFile(args[2])
+	}
+	path := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllStringFunc(args[1], func(name string) string {
+		return strings.TrimSpace(ts.ReadFile(strings.Trim(name, "{}")))
+	})
+	req, err := http.NewRequest(args[0], ts.Getenv("SCW_API_URL")+path, strings.NewReader(body))
+	ts.Check(err)
+	req.Header.Set("X-Auth-Token", ts.Getenv("SCW_SECRET_KEY"))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode >= 300 {
+		text, _ := io.ReadAll(resp.Body)
+		ts.Fatalf("%s %s: %s: %s", args[0], args[1], resp.Status, text)
+	}
+}
+
+// shut waits until the bastion at an address turns everybody away: a change of
+// its ranges takes a moment to reach it.
+func shut(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: shut FILE-WITH-ADDRESS")
+	}
+	address := net.JoinHostPort(strings.TrimSpace(ts.ReadFile(args[0])), "61000")
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		n, _ := c.Read(make([]byte, 4)) // an open bastion greets first
+		_ = c.Close()
+		if n == 0 {
+			return
+		}
+	}
+	ts.Fatalf("the bastion at %s stays open", address)
 }
 
 // recipient makes the holder of an age identity the only recipient of an

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"bastide/internal/rehearsal"
+	"bastide/internal/sim/program"
 	"bastide/internal/vault"
 )
 
 // No secret of the bundle appears in any output, log, request log, process
 // argument or stored object of a whole life. Every single one is searched for.
 func TestNoSecretLeaks(t *testing.T) {
-	needTools(t, "kubectl", "talosctl")
+	kubectl, talosctl := program.Need(t, "kubectl"), program.Need(t, "talosctl")
 	p, e := perform(t)
 	secrets := bundleSecrets(t, p)
 	arguments := watchArguments(t)
@@ -32,8 +33,8 @@ func TestNoSecretLeaks(t *testing.T) {
 		"status, JSON":     play(t, p, 0, "status", env, "--output", "json"),
 		"render":           play(t, p, 0, "render", "machines", env),
 		"fingerprint":      play(t, p, 0, "secrets", "fingerprint", env),
-		"door, kubectl":    play(t, p, 0, "door", env, "--", filepath.Join(tools(), "kubectl"), "get", "nodes"),
-		"door, talosctl":   play(t, p, 0, "door", env, "--", filepath.Join(tools(), "talosctl"), "version"),
+		"door, kubectl":    play(t, p, 0, "door", env, "--", kubectl, "get", "nodes"),
+		"door, talosctl":   play(t, p, 0, "door", env, "--", talosctl, "version"),
 		"a changed config": changeConfig(t, p),
 		"request log":      text(t, p, "/sim/requests"),
 		"state":            text(t, p, "/sim/state"),

@@ -15,12 +15,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bastide/internal/sim/program"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
-// program is the binary under test.
-var program string
+// bastide is the binary under test.
+var bastide string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -28,15 +30,15 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	program = os.Getenv("BASTIDE")
-	if program == "" {
+	bastide = os.Getenv("BASTIDE")
+	if bastide == "" {
 		dir, err := os.MkdirTemp("", "bastide-stories-")
 		if err != nil {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "bastide")
-		build := exec.Command("go", "build", "-o", program, "../cmd/bastide")
+		bastide = filepath.Join(dir, "bastide")
+		build := exec.Command("go", "build", "-o", bastide, "../cmd/bastide")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			panic("the binary under test did not build: " + err.Error())
@@ -58,7 +60,7 @@ func setup(env *testscript.Env) error {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
-	if err := os.Symlink(program, filepath.Join(bin, "bastide")); err != nil {
+	if err := os.Symlink(bastide, filepath.Join(bin, "bastide")); err != nil {
 		return err
 	}
 	example, err := filepath.Abs("../examples/private")
@@ -69,31 +71,22 @@ func setup(env *testscript.Env) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
-	env.Setenv("PATH", bin+string(os.PathListSeparator)+tools()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	tools := program.Dir(os.Getenv)
+	env.Setenv("PATH", bin+string(os.PathListSeparator)+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	env.Setenv("HOME", home)
 	env.Setenv("EXAMPLE", example)
-	env.Setenv("BASTIDE_TOOLS", tools())
+	env.Setenv("BASTIDE_TOOLS", tools)
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("LANG", "C.UTF-8")
 	return nil
-}
-
-// tools is where make put kube-apiserver, kubectl, talosctl and scw.
-func tools() string {
-	if dir := os.Getenv("BASTIDE_TOOLS"); dir != "" {
-		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".cache", "bastide", "bin")
 }
 
 // TestEstate runs the scripts that raise an estate on the simulated region. They
 // need the programs that make builds; without them they are skipped, except in
 // CI, where that is a failure.
 func TestEstate(t *testing.T) {
-	needTools(t, "kube-apiserver", "kubectl", "talosctl", "scw")
+	for _, name := range []string{"kube-apiserver", "kubectl", "talosctl", "scw"} {
+		program.Need(t, name)
+	}
 	testscript.Run(t, testscript.Params{Dir: "testdata/estate", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})
 }

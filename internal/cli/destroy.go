@@ -25,6 +25,7 @@ secrets bundle. Things without the estate's mark are named and never removed.`,
 		Annotations: map[string]string{streams: "yes"},
 		Example:     "  bastide destroy envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.writes = true
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.destroy(ctx, s, args[0], yes) })
 		},
 	})

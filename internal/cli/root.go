@@ -35,6 +35,7 @@ type app struct {
 	cancel  context.CancelFunc
 	// progress is the account that notes about nodes go to, while there is one.
 	progress atomic.Pointer[ui.Progress]
+	writes   bool          // only up and destroy may change something at Scaleway
 	patience time.Duration // how long nodes that do not answer are looked for; 0 is short
 	resume   string        // the command that goes on after a failure, once something was begun
 }

@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"bastide/internal/sim"
 	"bastide/internal/sim/fault"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/program"
 )
 
 // etcdChild is the hidden command under which the simulated nodes run this
@@ -105,8 +104,9 @@ func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
 		return o, err
 	}
 	o.EtcdProgram = []string{self, etcdChild}
-	if o.APIServer, err = findTool(getenv, "kube-apiserver"); err != nil {
-		return o, err
+	if o.APIServer, err = program.Find(getenv, "kube-apiserver"); err != nil {
+		return o, outcome.Refuse("kube-apiserver was not found", err.Error()+", and the simulated control plane nodes run a real one",
+			"build it with make tools, or name its folder in BASTIDE_TOOLS")
 	}
 	if f.faults != "" {
 		text, err := os.ReadFile(f.faults)
@@ -134,32 +134,6 @@ func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
 		o.Log = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	return o, nil
-}
-
-// findTool looks for a program that make builds: in $BASTIDE_TOOLS, in the
-// cache folder that make uses, then in PATH.
-func findTool(getenv func(string) string, name string) (string, error) {
-	var dirs []string
-	if dir := getenv("BASTIDE_TOOLS"); dir != "" {
-		dirs = append(dirs, dir)
-	}
-	if dir := getenv("BASTIDE_CACHE"); dir != "" {
-		dirs = append(dirs, filepath.Join(dir, "bin"))
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		dirs = append(dirs, filepath.Join(home, ".cache", "bastide", "bin"))
-	}
-	for _, dir := range dirs {
-		file := filepath.Join(dir, name)
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file, nil
-		}
-	}
-	if file, err := exec.LookPath(name); err == nil {
-		return file, nil
-	}
-	return "", outcome.Refuse(name+" was not found", "the simulated control plane nodes run a real one, which is built separately",
-		"build it with make tools, or name its folder in BASTIDE_TOOLS")
 }
 
 func (a *app) simEnvCommand() *cobra.Command {

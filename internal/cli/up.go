@@ -28,7 +28,7 @@ at any moment; running it again continues.`,
   bastide up envs/staging --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Nodes that an earlier run left booting are waited for.
-			a.patience = 3 * time.Minute
+			a.patience, a.writes = 3*time.Minute, true
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.up(ctx, s, args[0], yes) })
 		},
 	})
@@ -110,14 +110,12 @@ func tell(p ui.Progress, e run.Event) {
 
 // judge prints the checks on the running nodes and fails when one did not pass.
 func (a *app) judge(name string, checks []talos.Check) error {
-	v := ui.Verdict{Passed: true}
-	var bad []string
+	bad := talos.Failed(checks)
+	v := ui.Verdict{Passed: len(bad) == 0}
 	for _, c := range checks {
 		detail := c.Have
 		if !c.OK {
 			detail = fmt.Sprintf("have %s, want %s; %s", c.Have, c.Want, c.Fix)
-			bad = append(bad, c.Node+" "+c.Name)
-			v.Passed = false
 		}
 		v.Checks = append(v.Checks, ui.Check{Name: c.Node + ": " + c.Name, Passed: c.OK, Detail: detail})
 	}
@@ -128,5 +126,5 @@ func (a *app) judge(name string, checks []talos.Check) error {
 	}
 	v.Sentence = fmt.Sprintf("%s is up and not as it should be: %d of %d checks failed", name, len(bad), len(checks))
 	a.ui.Verdict(v)
-	return outcome.Fail(name+" is not as the file says", fmt.Sprintf("%d of %d checks failed, the first is %s", len(bad), len(checks), bad[0]), "see the checks above")
+	return outcome.Fail(name+" is not as the file says", fmt.Sprintf("%d of %d checks failed, the first is %s", len(bad), len(checks), bad[0].Node+" "+bad[0].Name), "see the checks above")
 }

@@ -134,9 +134,6 @@ func openError(cfg Config, err error) error {
 		"check that the gateway runs with its bastion on and that your public address is in admin.cidrs, then run the command again").Because(err)
 }
 
-// Network is the private network that the door leads into.
-func (d *Door) Network() netip.Prefix { return d.cfg.Network }
-
 // DialContext connects to a private address and port through the bastion. The
 // network is "tcp" and the address is numeric. Failures are *DialError. The
 // connection supports half-close; a deadline that passes during a read or a

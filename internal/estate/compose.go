@@ -36,7 +36,7 @@ func (s *source) compose(data []byte) *yaml.Node {
 	var doc yaml.Node
 	switch err := loader.Load(&doc); {
 	case errors.Is(err, io.EOF):
-		s.refuse("", "is empty", "there is nothing to build from", "start from an example, or run bastide init")
+		s.refuse("", "is empty", "there is nothing to build from", "start from examples/private/estate.yaml")
 		return nil
 	case err != nil:
 		s.refuseSyntax(err)

@@ -3,7 +3,6 @@ package estate
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -42,9 +41,6 @@ var instanceTypes = sync.OnceValue(func() []InstanceType {
 	}
 	return types
 })
-
-// InstanceTypes lists the known Instance types by name.
-func InstanceTypes() []InstanceType { return slices.Clone(instanceTypes()) }
 
 // LookupInstanceType finds a type by its name, which Scaleway writes in capitals.
 func LookupInstanceType(name string) (InstanceType, bool) {

@@ -150,16 +150,7 @@ func attachmentVerdict(a *lb.PrivateNetwork) verdict {
 // attachmentSpec takes the balancer's ID from outside: the listing's own copy of
 // the balancer may be missing.
 func (r refs) attachmentSpec(a *lb.PrivateNetwork, balancer string) blueprint.LBAttachment {
-	spec := blueprint.LBAttachment{LoadBalancer: r.step(balancer), Network: r.step(a.PrivateNetworkID)}
-	for _, id := range a.IpamIDs {
-		if step, ok := r[id]; ok {
-			spec.Address = step
-		}
-	}
-	if spec.Address == "" && len(a.IpamIDs) > 0 {
-		spec.Address = r.step(a.IpamIDs[0])
-	}
-	return spec
+	return blueprint.LBAttachment{LoadBalancer: r.step(balancer), Network: r.step(a.PrivateNetworkID), Address: r.booked(a.IpamIDs)}
 }
 
 func (c *Cloud) balancerSpec(b *lb.LB) blueprint.LoadBalancer {

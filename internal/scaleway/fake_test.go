@@ -1,7 +1,6 @@
 package scaleway
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -113,9 +112,4 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if at.cut {
 		panic(http.ErrAbortHandler)
 	}
-}
-
-func asJSON(v any) string {
-	b, _ := json.Marshal(v)
-	return string(b)
 }

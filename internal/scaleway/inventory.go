@@ -76,6 +76,20 @@ func (r refs) step(id string) string {
 	return foreign + id
 }
 
+// booked is the step of the booked address among those that something has, or
+// else what stands for the first.
+func (r refs) booked(ids []string) string {
+	for _, id := range ids {
+		if step, ok := r[id]; ok {
+			return step
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return r.step(ids[0])
+}
+
 // found is what the listings gave.
 type found struct {
 	vpcs        []*vpc.VPC

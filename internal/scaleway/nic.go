@@ -73,14 +73,5 @@ func nicVerdict(n *instance.PrivateNIC) verdict {
 // nicSpec finds the interface's booked address among its addresses: IPv6 ones
 // that nobody booked are there too.
 func (r refs) nicSpec(n *instance.PrivateNIC, server string) blueprint.PrivateNIC {
-	spec := blueprint.PrivateNIC{Server: r.step(server), Network: r.step(n.PrivateNetworkID)}
-	for _, id := range n.IpamIPIDs {
-		if step, ok := r[id]; ok {
-			spec.Address = step
-		}
-	}
-	if spec.Address == "" && len(n.IpamIPIDs) > 0 {
-		spec.Address = r.step(n.IpamIPIDs[0])
-	}
-	return spec
+	return blueprint.PrivateNIC{Server: r.step(server), Network: r.step(n.PrivateNetworkID), Address: r.booked(n.IpamIPIDs)}
 }

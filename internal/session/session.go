@@ -21,6 +21,9 @@ type Config struct {
 	Path      string // ENV: a directory with estate.yaml, or the file
 	LookupEnv func(string) (string, bool)
 	UserAgent string
+	// ReadOnly fails every call that would change something at Scaleway, so that
+	// looking can never write.
+	ReadOnly bool
 	// Patience is how long a survey looks for nodes that do not answer; 0 is
 	// the short default of the cluster layer.
 	Patience time.Duration
@@ -101,9 +104,11 @@ func (s *Session) Unlock() (*vault.Bundle, error) {
 // Cloud connects to Scaleway.
 func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
 	if s.cloud == nil {
-		c, warnings, err := scaleway.New(ctx, scaleway.Options{
-			Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv,
-		})
+		o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv}
+		if s.config.ReadOnly {
+			o.Decorators = append(o.Decorators, scaleway.ReadOnly())
+		}
+		c, warnings, err := scaleway.New(ctx, o)
 		for _, w := range warnings {
 			s.config.Notice(w)
 		}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"bastide/internal/sim/fabric"
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/program"
 	"bastide/internal/talos"
 	"bastide/internal/vault"
 )
@@ -34,18 +34,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-func apiServer(t *testing.T) string {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin")} {
-		path := filepath.Join(dir, "kube-apiserver")
-		if _, err := os.Stat(path); dir != "" && err == nil {
-			return path
-		}
-	}
-	t.Skip("no kube-apiserver: build it with tools/build.sh and name its folder in BASTIDE_TOOLS")
-	return ""
 }
 
 const network = "pn"
@@ -84,10 +72,10 @@ func newWorld(t *testing.T, change func(*estate.Estate)) *world {
 	if change != nil {
 		change(w.estate)
 	}
-	program := apiServer(t)
+	apiServer := program.Need(t, "kube-apiserver")
 	ticks := clock.New(20)
 	var err error
-	if w.farm, err = node.New(node.Options{Clock: ticks, Fabric: w.fabric, Dir: t.TempDir(), EtcdProgram: []string{os.Args[0], "etcd-child"}, APIServerProgram: program}); err != nil {
+	if w.farm, err = node.New(node.Options{Clock: ticks, Fabric: w.fabric, Dir: t.TempDir(), EtcdProgram: []string{os.Args[0], "etcd-child"}, APIServerProgram: apiServer}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.farm.Close() })

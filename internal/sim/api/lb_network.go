@@ -164,7 +164,7 @@ func (b *backend) hardware() hardware.Backend {
 	}
 	h := hardware.Backend{Port: b.ForwardPort, CheckPort: b.Check.Port, CheckRetries: b.Check.MaxRetries,
 		CheckDelay: ms(b.Check.Delay, time.Minute), CheckTimeout: ms(b.Check.Timeout, 30*time.Second),
-		ConnectTimout: ms(b.TimeoutConnect, 5*time.Second)}
+		ConnectTimeout: ms(b.TimeoutConnect, 5*time.Second)}
 	for _, s := range b.Servers {
 		if a, err := netip.ParseAddr(s); err == nil {
 			h.Servers = append(h.Servers, a)

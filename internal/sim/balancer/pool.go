@@ -80,7 +80,7 @@ func (p *pool) dial(ctx context.Context) (net.Conn, error) {
 	a := servers[p.next%len(servers)]
 	p.next++
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, p.limit(p.conf.ConnectTimout))
+	ctx, cancel := context.WithTimeout(ctx, p.limit(p.conf.ConnectTimeout))
 	defer cancel()
 	return p.reach(ctx, a, p.conf.Port)
 }

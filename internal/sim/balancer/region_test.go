@@ -50,7 +50,7 @@ func newRegion(t *testing.T, servers ...netip.Addr) *region {
 
 func backend(servers ...netip.Addr) hardware.Backend {
 	return hardware.Backend{Port: 6443, Servers: servers, CheckPort: 6443, CheckDelay: 5 * time.Second,
-		CheckTimeout: 5 * time.Second, CheckRetries: 3, ConnectTimout: 5 * time.Second}
+		CheckTimeout: 5 * time.Second, CheckRetries: 3, ConnectTimeout: 5 * time.Second}
 }
 
 // apply changes the configuration and applies it. The frontends are copied, for

@@ -94,16 +94,16 @@ type Frontend struct {
 
 // Backend is a pool of TCP servers with a health check.
 type Backend struct {
-	Port          int
-	Servers       []netip.Addr
-	CheckPort     int
-	CheckHTTPS    bool   // else plain TCP
-	CheckURI      string // for HTTPS checks
-	CheckCode     int    // expected status of an HTTPS check
-	CheckDelay    time.Duration
-	CheckTimeout  time.Duration
-	CheckRetries  int
-	ConnectTimout time.Duration
+	Port           int
+	Servers        []netip.Addr
+	CheckPort      int
+	CheckHTTPS     bool   // else plain TCP
+	CheckURI       string // for HTTPS checks
+	CheckCode      int    // expected status of an HTTPS check
+	CheckDelay     time.Duration
+	CheckTimeout   time.Duration
+	CheckRetries   int
+	ConnectTimeout time.Duration
 }
 
 // Balancers runs load balancers.

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -47,18 +46,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// apiServer finds the kube-apiserver that the tests run, or skips.
-func apiServer(t *testing.T) string {
-	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin")} {
-		p := filepath.Join(dir, "kube-apiserver")
-		if _, err := os.Stat(p); dir != "" && err == nil {
-			return p
-		}
-	}
-	t.Skip("no kube-apiserver: build it with tools/build.sh and name its folder in BASTIDE_TOOLS")
-	return ""
 }
 
 const testNetwork = "pn-1"

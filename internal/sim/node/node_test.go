@@ -15,6 +15,7 @@ import (
 
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/program"
 )
 
 // bootstrap sends the one Bootstrap call as soon as the node takes it.
@@ -69,7 +70,7 @@ func (r *region) readyNodes(c *client.Client, want int) {
 }
 
 func TestOneControlPlane(t *testing.T) {
-	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = apiServer(t) })
+	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = program.Need(t, "kube-apiserver") })
 	r.balance("172.16.0.11")
 	r.raise([]hardware.Machine{hardwareOf("cp-1", "172.16.0.11")}, func(hardware.Machine) []byte { return r.machineConfig(machinetype.TypeControlPlane, nil) })
 	c := r.talos("172.16.0.11")
@@ -80,7 +81,7 @@ func TestOneControlPlane(t *testing.T) {
 }
 
 func TestThreeControlPlanesAndWorkers(t *testing.T) {
-	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = apiServer(t) })
+	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = program.Need(t, "kube-apiserver") })
 	r.balance("172.16.0.11", "172.16.0.12", "172.16.0.13")
 	machines := []hardware.Machine{
 		hardwareOf("cp-1", "172.16.0.11"), hardwareOf("cp-2", "172.16.0.12"), hardwareOf("cp-3", "172.16.0.13"),

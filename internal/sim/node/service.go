@@ -90,14 +90,6 @@ func (t *serviceTable) announce(id, message string) {
 	t.node.refreshStatus()
 }
 
-// remove forgets a service.
-func (t *serviceTable) remove(id string) {
-	t.mu.Lock()
-	delete(t.byID, id)
-	t.mu.Unlock()
-	t.node.drop(v1alpha1.NewService(id))
-}
-
 // up tells whether a service runs and its last health check passed.
 func (t *serviceTable) up(id string) bool {
 	t.mu.Lock()

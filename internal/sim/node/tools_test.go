@@ -21,19 +21,8 @@ import (
 
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/program"
 )
-
-// tool finds a program that nobody here wrote, or skips.
-func tool(t *testing.T, name string) string {
-	for _, dir := range []string{os.Getenv("BASTIDE_TOOLS"), filepath.Join(os.Getenv("HOME"), ".cache/bastide/bin")} {
-		p := filepath.Join(dir, name)
-		if _, err := os.Stat(p); dir != "" && err == nil {
-			return p
-		}
-	}
-	t.Skipf("no %s: build it with tools/build.sh and name its folder in BASTIDE_TOOLS", name)
-	return ""
-}
 
 // proxy is an HTTP CONNECT proxy into the private network.
 func (r *region) proxy() string {
@@ -104,7 +93,7 @@ func (r *region) shell(kubeconfig []byte) *shell {
 
 func (s *shell) try(ctx context.Context, command string) (string, error) {
 	args := strings.Fields(command)
-	cmd := exec.CommandContext(ctx, tool(s.t, args[0]), args[1:]...)
+	cmd := exec.CommandContext(ctx, program.Need(s.t, args[0]), args[1:]...)
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -128,9 +117,9 @@ func (s *shell) run(command string, want ...string) {
 }
 
 func TestToolsNobodyHereWrote(t *testing.T) {
-	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = apiServer(t) })
-	tool(t, "talosctl")
-	tool(t, "kubectl")
+	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = program.Need(t, "kube-apiserver") })
+	program.Need(t, "talosctl")
+	program.Need(t, "kubectl")
 	r.balance("172.16.0.11")
 	machines := []hardware.Machine{hardwareOf("cp-1", "172.16.0.11"), hardwareOf("w-1", "172.16.0.21")}
 	r.raise(machines, func(m hardware.Machine) []byte {

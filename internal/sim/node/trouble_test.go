@@ -21,6 +21,7 @@ import (
 
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/program"
 )
 
 // event makes something happen to a machine.
@@ -45,7 +46,7 @@ func members(ctx context.Context, c *client.Client) (map[string]uint64, error) {
 }
 
 func TestTroubleInAClusterOfThree(t *testing.T) {
-	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = apiServer(t) })
+	r := newRegion(t, func(o *node.Options) { o.APIServerProgram = program.Need(t, "kube-apiserver") })
 	r.balance("172.16.0.11", "172.16.0.12", "172.16.0.13")
 	r.raise([]hardware.Machine{hardwareOf("cp-1", "172.16.0.11"), hardwareOf("cp-2", "172.16.0.12"), hardwareOf("cp-3", "172.16.0.13")},
 		func(hardware.Machine) []byte { return r.machineConfig(machinetype.TypeControlPlane, nil) })
