@@ -213,16 +213,17 @@ func (r *recital) verdict(name string) ui.Verdict {
 	return v
 }
 
-// sayHowToEnter writes the exports that a person needs and says what to do.
+// sayHowToEnter writes the exports that a person needs and says what to do, with
+// this program called as it was called now: it need not be in the PATH.
 func (a *app) sayHowToEnter(s *rehearsal.Stage, access sim.Access) error {
 	if err := os.WriteFile(s.Script, []byte(sim.Exports(s.Environ(access))), 0o600); err != nil {
 		return err
 	}
-	a.ui.Result("kept", fmt.Sprintf(`come in:   . %s
-           bastide door %s -- kubectl get nodes -o wide
-look:      %s/sim/
-take down: bastide destroy %s
-end:       bastide sim stop --dir %s`, s.Script, s.Env, access.URL, s.Env, s.Region),
+	a.ui.Result("kept", fmt.Sprintf(`come in:   . %[1]s
+           %[2]s door %[3]s -- kubectl get nodes -o wide
+look:      %[4]s/sim/
+take down: %[2]s destroy %[3]s
+end:       %[2]s sim stop --dir %[5]s`, s.Script, os.Args[0], s.Env, access.URL, s.Region),
 		map[string]string{"exports": s.Script, "env": s.Env, "url": access.URL, "region": s.Region})
 	return nil
 }
