@@ -46,10 +46,10 @@ func (b *bootstrap) look(ctx context.Context) error {
 		return nil
 	}
 	if b.last.Bootstrapped() {
-		if b.last.Split != "" && !b.sent {
+		if b.last.divided() && !b.sent {
 			return b.split()
 		}
-		return errStop
+		return errStop // lists that differ while members join are the next step's to wait for
 	}
 	b.c.note(b.first.Name, "etcd: "+b.last.Nodes[0].Service)
 	if !b.last.untouched() {

@@ -87,6 +87,7 @@ type fakeNode struct {
 	rebootOnly bool // the node insists on a reboot
 	alarm      machine.EtcdMemberAlarm_AlarmType
 	sick       string
+	sees       int // how many members its list has, as while others join; 0: all
 
 	// faults are asked before and after each request, by method.
 	before, after func(n *fakeNode, method string) error
@@ -382,7 +383,11 @@ func (n *fakeNode) EtcdMemberList(context.Context, *machine.EtcdMemberListReques
 		return nil, status.Error(codes.Unavailable, "etcdserver: rpc not supported for learner")
 	}
 	out := &machine.EtcdMembers{}
-	for _, m := range f.clusters[n.cluster].members {
+	members := f.clusters[n.cluster].members
+	if n.sees > 0 {
+		members = members[:n.sees]
+	}
+	for _, m := range members {
 		out.Members = append(out.Members, &machine.EtcdMember{Id: m.id, Hostname: m.name, IsLearner: m.learner})
 	}
 	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{out}}, nil

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"fmt"
+	"slices"
 
 	"bastide/internal/quorum"
 )
@@ -42,6 +43,24 @@ func membership(nodes []EtcdNode) (quorum.Members, string) {
 		out = append(out, q)
 	}
 	return out, split
+}
+
+// divided says whether two nodes list memberships that have no member in
+// common: that is two clusters. Lists that overlap are of one cluster that grew
+// or shrank while its nodes were asked, and soon agree.
+func (h EtcdHealth) divided() bool {
+	for i, a := range h.Nodes {
+		for _, b := range h.Nodes[i+1:] {
+			if len(a.Members) > 0 && len(b.Members) > 0 && !overlap(ids(a.Members), ids(b.Members)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(id string) bool { return slices.Contains(b, id) })
 }
 
 // unseen says what is known of the node of a member that did not answer.

@@ -285,6 +285,24 @@ func TestTwoClustersAreNotAdopted(t *testing.T) {
 	s.refuses(s.apply(etcdUp), outcome.Unknown, "list different members")
 }
 
+// A run that was killed right after its Bootstrap leaves a cluster that grows
+// while the next one looks: nodes that were asked a moment apart then list
+// different members of one cluster.
+func TestAClusterThatGrowsIsAdopted(t *testing.T) {
+	s := newScene(t).must(controlPlane...)
+	s.farm.with("staging-cp-1", func(n *fakeNode) { n.join("a") })
+	s.farm.with("staging-cp-2", func(n *fakeNode) { n.join("a") })
+	s.farm.with("staging-cp-3", func(n *fakeNode) { n.stuck = true })
+	s.farm.with("staging-cp-1", func(n *fakeNode) { n.sees = 1 })
+	if h := s.cluster.EtcdHealth(context.Background()); h.Split == "" {
+		t.Fatalf("the nodes agree: %s", h.Describe())
+	}
+	s.must(etcdUp)
+	if n := s.count("Bootstrap"); n != 0 {
+		t.Errorf("%d Bootstraps", n)
+	}
+}
+
 // Field report 03: the second node stays in Preparing.
 func TestReport03ANodeThatStaysInPreparingIsNamed(t *testing.T) {
 	s := newScene(t).must(controlPlane...)
