@@ -116,14 +116,15 @@ type calls struct {
 }
 
 // RPC asks the fault script about a call of the Talos API and notes the call.
-func (c *calls) RPC(machine, method string) (node.RPCFault, bool) {
-	f := c.region.RPC(machine, method)
-	if f == nil {
-		return node.RPCFault{}, false
+func (c *calls) RPC(machine, method string, changes bool) node.RPCFault {
+	call := c.region.RPC(machine, method, changes)
+	out := node.RPCFault{Killed: call.Killed, Served: func(err error) bool { return call.Served(machine, err) }}
+	if f := call.Fault; f != nil {
+		out.Code, out.Message, out.DropReply = f.Code, f.Message, f.DropReply
+		// The script has scaled the delay already; nodes scale what they are given.
+		out.Delay = time.Duration(float64(f.Delay) * c.speed)
 	}
-	// The script has scaled the delay already; nodes scale what they are given.
-	delay := time.Duration(float64(f.Delay) * c.speed)
-	return node.RPCFault{Code: f.Code, Message: f.Message, Delay: delay, DropReply: f.DropReply}, true
+	return out
 }
 
 // Wait blocks until the context ends or the API stops serving.

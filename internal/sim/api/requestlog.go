@@ -16,8 +16,9 @@ type Request struct {
 	Method   string    `json:"method"`
 	Path     string    `json:"path"`
 	Query    string    `json:"query,omitempty"`
-	Status   int       `json:"status"` // 0 while the call runs and when the connection was cut
-	Caller   string    `json:"caller"` // user agent
+	Status   int       `json:"status"`         // 0 while the call runs and when the connection was cut
+	Code     string    `json:"code,omitempty"` // of a call of the Talos API: how it was answered
+	Caller   string    `json:"caller"`         // user agent
 	Mutating bool      `json:"mutating"`
 	Effects  []Effect  `json:"effects,omitempty"`
 	Fault    string    `json:"fault,omitempty"`
@@ -37,6 +38,12 @@ func (l *requestLog) clear() {
 	defer l.mu.Unlock()
 	l.entries = nil
 }
+
+// What the log says of a call at which the caller was killed.
+const (
+	killedBefore = "killed before it took effect"
+	killedAfter  = "killed after it took effect"
+)
 
 type logEntry struct {
 	log *requestLog
@@ -62,6 +69,9 @@ func (e logEntry) finish(a answer, f *fault.HTTP) {
 	}
 	if f != nil {
 		e.Fault = f.Describe()
+	}
+	if a.killed != "" {
+		e.Fault = a.killed
 	}
 	e.Millis = float64(time.Since(e.start).Microseconds()) / 1000
 }

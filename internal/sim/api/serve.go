@@ -26,6 +26,7 @@ type answer struct {
 	body    []byte
 	isJSON  bool
 	cut     bool // the connection ends before or within the answer
+	killed  string
 	effects []Effect
 }
 
@@ -40,17 +41,19 @@ func (r *Region) serve(w http.ResponseWriter, req *http.Request, status int, h h
 	entry := r.log.begin(req)
 	mutating := fault.Mutates(req.Method)
 	f := r.faults.HTTP(req.Method, req.URL.Path, req.URL.Query(), body)
-	killed, after := false, func() {}
+	killed, after := false, func() bool { return false }
 	if mutating {
 		killed, after = r.faults.Mutating()
 	}
-	a, passed := answer{cut: true}, false
+	a, passed := answer{cut: true, killed: killedBefore}, false
 	if !killed {
 		a, passed = r.intercept(req.Context(), f)
 	}
 	if passed {
 		a = r.handle(req, body, status, h, f)
-		after()
+		if after() {
+			a.cut, a.killed = true, killedAfter
+		}
 	}
 	entry.finish(a, f)
 	send(w, a, f)

@@ -101,26 +101,36 @@ func (e *Engine) HTTP(method, path string, query url.Values, body []byte) *HTTP 
 // Mutating counts a mutating call, of the Scaleway API or of a node. Where the
 // script asks for a kill before the call takes effect, the process is ended now
 // and the call must not take effect: killed is true. After is to be run when
-// the call has taken effect, before its answer is sent.
-func (e *Engine) Mutating() (killed bool, after func()) {
+// the call has taken effect, before its answer is sent; where it says that it
+// killed, the answer must not be sent.
+func (e *Engine) Mutating() (killed bool, after func() bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mutating++
-	after = func() {}
+	after = func() bool { return false }
 	for i, k := range e.script.Kill {
-		if k.Nth != e.mutating {
-			continue
-		}
-		e.killed[i] = true
-		kill := func() { _ = syscall.Kill(k.PID, syscall.SIGKILL) }
-		if k.When == "after" {
-			after = kill
-		} else {
-			kill()
-			killed = true
+		switch {
+		case k.Nth != e.mutating:
+		case k.When == "after":
+			after = func() bool { return e.kill(i, k.PID) }
+		default:
+			killed = e.end(i, k.PID)
 		}
 	}
 	return killed, after
+}
+
+// kill carries out a rule, if the script that it is of is still in force.
+func (e *Engine) kill(rule, pid int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return rule < len(e.script.Kill) && e.script.Kill[rule].PID == pid && e.end(rule, pid)
+}
+
+// end ends a process, and says whether there was one to end.
+func (e *Engine) end(rule, pid int) bool {
+	e.killed[rule] = syscall.Kill(pid, syscall.SIGKILL) == nil
+	return e.killed[rule]
 }
 
 // RPC is what a rule does to one call of a node's Talos API.

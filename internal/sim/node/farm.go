@@ -42,8 +42,8 @@ type Options struct {
 type Faults interface {
 	// RPC is asked once for each call that a node is about to serve; node is the
 	// machine's name, method the last part of the call's name such as
-	// ApplyConfiguration. It returns false when the call is to be served as usual.
-	RPC(node, method string) (RPCFault, bool)
+	// ApplyConfiguration, changes whether it is to change the node.
+	RPC(node, method string, changes bool) RPCFault
 }
 
 // RPCFault is what happens to one call.
@@ -53,6 +53,12 @@ type RPCFault struct {
 	Delay   time.Duration // simulated time, before anything else
 	// DropReply serves the call and then breaks the connection instead of answering.
 	DropReply bool
+	// Killed says that the caller was killed before the call takes effect: it
+	// must not take any.
+	Killed bool
+	// Served is told how the call ended, before it is answered. It says whether
+	// that is not to happen, because the caller has just been killed. Not nil.
+	Served func(error) (silent bool)
 }
 
 // Farm is all simulated machines of a region.

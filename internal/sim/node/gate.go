@@ -73,15 +73,15 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	if err := g.authorize(ctx, info.FullMethod); err != nil {
 		return nil, err
 	}
-	drop, err := g.fault(ctx, info.FullMethod)
-	if err != nil {
-		return nil, err
+	f := g.faults(info.FullMethod, changes(info.FullMethod, req))
+	if err := g.suffer(ctx, f); err != nil {
+		return nil, f.answered(err)
 	}
 	reply, err := handler(ctx, req)
-	if drop {
-		return nil, errDropped
+	if err := f.answered(err); err != nil {
+		return nil, err
 	}
-	return reply, err
+	return reply, nil
 }
 
 func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -100,15 +100,11 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	if err := g.authorize(ctx, info.FullMethod); err != nil {
 		return err
 	}
-	drop, err := g.fault(ctx, info.FullMethod)
-	if err != nil {
-		return err
+	f := g.faults(info.FullMethod, changes(info.FullMethod, nil))
+	if err := g.suffer(ctx, f); err != nil {
+		return f.answered(err)
 	}
-	err = handler(srv, ss)
-	if drop {
-		return errDropped
-	}
-	return err
+	return f.answered(handler(srv, ss))
 }
 
 // unknown answers for methods that no service has.
@@ -135,24 +131,36 @@ func (g *gate) authorize(ctx context.Context, method string) error {
 
 var errDropped = status.Error(codes.Unavailable, "error reading from server: EOF")
 
-// fault applies a fault script to a call that this node is about to serve.
-func (g *gate) fault(ctx context.Context, method string) (drop bool, err error) {
+// faults asks what happens to a call that this node is about to serve.
+func (g *gate) faults(method string, changes bool) RPCFault {
 	if g.node.farm.opt.Faults == nil {
-		return false, nil
+		return RPCFault{Served: func(error) bool { return false }}
 	}
-	f, ok := g.node.farm.opt.Faults.RPC(g.node.hw.Name, method[strings.LastIndexByte(method, '/')+1:])
-	if !ok {
-		return false, nil
+	return g.node.farm.opt.Faults.RPC(g.node.hw.Name, method[strings.LastIndexByte(method, '/')+1:], changes)
+}
+
+// suffer is what happens before a call is served, if it is served at all.
+func (g *gate) suffer(ctx context.Context, f RPCFault) error {
+	if f.Killed {
+		return errDropped
 	}
 	if f.Delay > 0 {
 		if err := g.node.spend(ctx, f.Delay); err != nil {
-			return false, status.FromContextError(err).Err()
+			return status.FromContextError(err).Err()
 		}
 	}
 	if f.Code != codes.OK {
-		return false, status.Error(f.Code, f.Message)
+		return status.Error(f.Code, f.Message)
 	}
-	return f.DropReply, nil
+	return nil
+}
+
+// answered is what the caller gets to see of a call that ended with err.
+func (f RPCFault) answered(err error) error {
+	if silent := f.Served(err); silent || f.DropReply && err == nil {
+		return errDropped
+	}
+	return err
 }
 
 type streamWith struct {
