@@ -20,8 +20,14 @@ import (
 // perform sets a stage for the example estate and opens the region on it.
 func perform(t *testing.T) (*rehearsal.Play, *estate.Estate) {
 	t.Helper()
+	return performOn(t, "../examples/private")
+}
+
+// performOn does it for the estate in a folder.
+func performOn(t *testing.T, dir string) (*rehearsal.Play, *estate.Estate) {
+	t.Helper()
 	t.Setenv("BASTIDE_TOOLS", filepath.Dir(program.Need(t, "kube-apiserver")))
-	e, err := estate.Load("../examples/private")
+	e, err := estate.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,24 +87,6 @@ func look(t *testing.T, p *rehearsal.Play) world {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// count counts the calls that end with a path.
-func count(t *testing.T, p *rehearsal.Play, suffix string) int {
-	t.Helper()
-	var log []struct {
-		Path string `json:"path"`
-	}
-	if err := p.Page(t.Context(), "/sim/requests", &log); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, r := range log {
-		if strings.HasSuffix(r.Path, suffix) {
-			n++
-		}
-	}
-	return n
 }
 
 // tagged are the kinds of steps whose resources carry tags.

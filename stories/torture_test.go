@@ -1,0 +1,223 @@
+package stories
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"bastide/internal/estate"
+	"bastide/internal/rehearsal"
+)
+
+var whole = flag.Bool("whole", false, "kill at every call instead of a sample of them; takes an hour or two")
+
+// The two estates that are tortured. Nearly every kind of call is in a life of
+// the small one, with one control plane node and one worker, which takes a third
+// of the time. What it cannot have are steps that several control plane nodes
+// take part in: those calls are killed in the example's life.
+const (
+	small   = "testdata/small"
+	example = "../examples/private"
+)
+
+// sampled is how many lives are tortured without -whole.
+const sampled = 3
+
+// A chain of kills on one region: every up is killed at its first change,
+// before it and after it by turns, until one gets through; then destroy in the
+// same way. It meets an estate in every stage of its growth with seconds for
+// each, and piles up what kills leave behind.
+func TestKilledAtTheFirstChangeAgainAndAgain(t *testing.T) {
+	p, e := perform(t)
+	empty := census(t, p)
+	ups := chain(t, p, "up", p.Stage.Env, "--yes")
+	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
+	wholeOnce(t, p, e)
+	oneBootstrap(t, p)
+	report(t, p, "up", ups)
+	if ups == 0 || hits(changes(t, p))["RPC /talos/*/Bootstrap"] == 0 {
+		t.Error("no kill hit the Bootstrap")
+	}
+	seen := len(changes(t, p))
+	downs := chain(t, p, "destroy", p.Stage.Env, "--yes")
+	nothingLeft(t, p, empty)
+	report(t, p, "destroy", downs, seen)
+	if downs == 0 {
+		t.Error("no kill hit destroy")
+	}
+}
+
+// chain kills a command at its first change, again and again, until it gets
+// through. A kill before a change alone would never get anywhere.
+func chain(t *testing.T, p *rehearsal.Play, args ...string) (kills int) {
+	t.Helper()
+	const most = 1000 // no estate of a test has so many changes
+	for ; kills < most; kills++ {
+		k := kill{1, []string{"before", "after"}[kills%2]}
+		if s := strike(t, p, k, args...); !s.killed {
+			if s.changes > 0 {
+				t.Fatalf("bastide %s made %d changes and was not killed at the first", args[0], s.changes)
+			}
+			return kills
+		}
+	}
+	t.Fatalf("bastide %s still has something to change after %d kills", args[0], most)
+	return 0
+}
+
+// report prints how many kills were survived and which operations they hit.
+func report(t *testing.T, p *rehearsal.Play, command string, kills int, from ...int) {
+	t.Helper()
+	log := changes(t, p)
+	for _, n := range from {
+		log = log[n:]
+	}
+	struck, all := hits(log), map[string]bool{}
+	for _, l := range log {
+		all[l.operation()] = true
+	}
+	var missed []string
+	for op := range all {
+		if struck[op] == 0 {
+			missed = append(missed, op)
+		}
+	}
+	slices.Sort(missed)
+	t.Logf("%s: %d kills survived (in a chain, %d of %d operations hit; landed on their own: %s)", command, kills, len(struck), len(all), strings.Join(missed, ", "))
+}
+
+func nothingLeft(t *testing.T, p *rehearsal.Play, empty string) {
+	t.Helper()
+	if left, err := p.Owned(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v (%v)", left, err)
+	}
+	if now := census(t, p); now != empty {
+		t.Errorf("the region is not as it was before; it holds\n%s\nand held\n%s", now, empty)
+	}
+}
+
+// A life of its own for every kill: up is killed at its nth change and run
+// again, the estate is compared with one that was never killed, then destroy is
+// killed at its mth change and run again. Without -whole a few are drawn by seed.
+func TestKilledAtEveryChange(t *testing.T) {
+	little := untouched(t, small)
+	lives := little.lives(1)
+	if *whole {
+		large := untouched(t, example)
+		lives = append(lives, large.lives(large.cluster)...)
+	} else {
+		lives = draw(t, lives)
+	}
+	ups, downs := 0, 0
+	for _, l := range lives {
+		t.Run(fmt.Sprintf("%s up %s, destroy %s", l.of.estate.Name, l.up, l.destroy), func(t *testing.T) {
+			up, down := l.live(t)
+			ups, downs = ups+up, downs+down
+		})
+	}
+	if want := len(lives); ups != want || downs == 0 {
+		t.Errorf("%d kills hit up and %d destroy, in %d lives", ups, downs, want)
+	}
+	t.Logf("up: %d kills survived (%d changes of %s, each before and after)", ups, little.ups, little.estate.Name)
+	t.Logf("destroy: %d kills survived (%d changes of %s)", downs, little.destroys, little.estate.Name)
+}
+
+// tortured is an estate and what an undisturbed life of it was like.
+type tortured struct {
+	dir     string
+	estate  *estate.Estate
+	raised  string // the census when it stood
+	ups     int    // changes that up makes
+	cluster int    // the first of them that goes to a node
+	// destroys is how many changes destroy makes.
+	destroys int
+}
+
+// untouched plays an undisturbed life.
+func untouched(t *testing.T, dir string) (x *tortured) {
+	t.Helper()
+	if !t.Run("untouched", func(t *testing.T) { x = measure(t, dir) }) {
+		t.FailNow()
+	}
+	return x
+}
+
+func measure(t *testing.T, dir string) *tortured {
+	p, e := performOn(t, dir)
+	empty := census(t, p)
+	x := &tortured{dir: dir, estate: e}
+	x.ups = strike(t, p, kill{}, "up", p.Stage.Env, "--yes").changes
+	x.cluster = 1 + slices.IndexFunc(changes(t, p), func(l logged) bool { return l.Method == "RPC" })
+	x.raised = census(t, p)
+	x.destroys = strike(t, p, kill{}, "destroy", p.Stage.Env, "--yes").changes
+	nothingLeft(t, p, empty)
+	t.Logf("%s: up makes %d changes, the first to a node is number %d; destroy makes %d", e.Name, x.ups, x.cluster, x.destroys)
+	return x
+}
+
+// life is one life of an estate with a kill in its up and one in its destroy.
+type life struct {
+	of          *tortured
+	up, destroy kill
+}
+
+// lives are all lives with a kill at each change of up from the first one given,
+// and as many as there are with kills at each change of destroy, which has fewer.
+func (x *tortured) lives(first int) []life {
+	kills := func(from, to int) (out []kill) {
+		for n := from; n <= to; n++ {
+			out = append(out, kill{n, "before"}, kill{n, "after"})
+		}
+		return out
+	}
+	ups, downs := kills(first, x.ups), kills(1, x.destroys)
+	var out []life
+	for i := range max(len(ups), len(downs)) {
+		out = append(out, life{x, ups[i%len(ups)], downs[i%len(downs)]})
+	}
+	return out
+}
+
+// draw takes a sample by the seed, which is printed.
+func draw(t *testing.T, from []life) []life {
+	t.Helper()
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	t.Logf("seed %d", *seed)
+	r := rand.New(rand.NewPCG(*seed, 1))
+	var out []life
+	for _, i := range r.Perm(len(from))[:min(sampled, len(from))] {
+		out = append(out, from[i])
+	}
+	return out
+}
+
+// live plays a life and returns how many kills hit up and destroy.
+func (l life) live(t *testing.T) (ups, downs int) {
+	p, e := performOn(t, l.of.dir)
+	empty := census(t, p)
+	if strike(t, p, l.up, "up", p.Stage.Env, "--yes").killed {
+		ups++
+	} else {
+		t.Errorf("up was through before it could be killed %s", l.up)
+	}
+	play(t, p, 0, "up", p.Stage.Env, "--yes")
+	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
+	wholeOnce(t, p, e)
+	oneBootstrap(t, p)
+	if now := census(t, p); now != l.of.raised {
+		t.Errorf("the region holds\n%s\nand without a kill\n%s", now, l.of.raised)
+	}
+	if strike(t, p, l.destroy, "destroy", p.Stage.Env, "--yes").killed {
+		downs++
+	} else {
+		t.Errorf("destroy was through before it could be killed %s", l.destroy)
+	}
+	play(t, p, 0, "destroy", p.Stage.Env, "--yes")
+	nothingLeft(t, p, empty)
+	return ups, downs
+}
