@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -450,6 +451,32 @@ func TestChangeWithoutReboot(t *testing.T) {
 		"staging-cp-2 ApplyConfiguration NO_REBOOT in configured",
 		"staging-cp-3 ApplyConfiguration NO_REBOOT in configured",
 	)...)
+}
+
+// A node that restarts just when it is to be changed is waited for, and named
+// only when it stays away.
+func TestChangeOfANodeThatGivesNoClearAnswer(t *testing.T) {
+	s := newScene(t).up().change(immediate)
+	patient := quick
+	patient.Patience = time.Minute
+	s.with(patient)
+	var silent atomic.Int64
+	silent.Store(3)
+	s.farm.with("staging-cp-1", func(n *fakeNode) {
+		n.before = func(n *fakeNode, method string) error {
+			if method == "ApplyConfiguration" && silent.Load() != 0 { // at first a dry run
+				silent.Add(-1)
+				return status.Error(codes.Unavailable, "restarting")
+			}
+			return nil
+		}
+	})
+	s.must(controlPlane...)
+	if n := s.count("in configured"); n != 3 {
+		t.Errorf("%d changes: %v", n, s.farm.changes())
+	}
+	silent.Store(-1)
+	s.change("machine: {sysctls: {a: c}}\n").refuses(s.apply("machine/staging-cp-1"), outcome.Unknown, "staging-cp-1 was not changed", "restarting")
 }
 
 // The file was changed between a run that was cut short and the next one.

@@ -58,20 +58,9 @@ func (c *Cluster) update(ctx context.Context, m *machineStep) error {
 		return err
 	}
 	defer s.close()
-	have, err := s.configuration(ctx) // its turn may have come late
+	mode, boot, err := c.weigh(ctx, s, m)
 	if err != nil {
-		return m.unreadable(err)
-	}
-	mode, err := modeFor(have.active, m.config.bytes)
-	if err != nil {
-		return c.clean(err)
-	}
-	boot, err := s.bootID(ctx)
-	if err != nil {
-		return m.unreadable(err)
-	}
-	if mode, err = c.confirm(ctx, s, m, mode); err != nil {
-		return m.unreadable(err)
+		return err
 	}
 	before, err := c.pass(ctx, m.node, mode)
 	if err != nil {
@@ -85,6 +74,37 @@ func (c *Cluster) update(ctx context.Context, m *machineStep) error {
 	}
 	m.status = "configured, " + string(mode)
 	return nil
+}
+
+// weigh finds out what a change of a node takes, and which boot it runs. A node
+// that gives no clear answer is restarting, as after a run that was killed in
+// the middle of changing it: it is asked again while patience lasts.
+func (c *Cluster) weigh(ctx context.Context, s *session, m *machineStep) (mode Mode, boot string, err error) {
+	var last error
+	again := func(err error) error {
+		if last = err; ambiguous(err) {
+			c.note(m.node.Name, "not readable: "+err.Error())
+			return nil
+		}
+		return m.unreadable(err)
+	}
+	err = c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
+		have, err := s.configuration(ctx) // its turn may have come late
+		if err != nil {
+			return again(err)
+		}
+		if mode, err = modeFor(have.active, m.config.bytes); err != nil {
+			return c.clean(err)
+		}
+		if boot, err = s.bootID(ctx); err != nil {
+			return again(err)
+		}
+		if mode, err = c.confirm(ctx, s, m, mode); err != nil {
+			return again(err)
+		}
+		return errStop
+	}, func() error { return m.unreadable(last) })
+	return mode, boot, err
 }
 
 func (m *machineStep) unreadable(err error) error {
