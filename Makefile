@@ -6,7 +6,7 @@ TOOLS := $(CACHE)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 export BASTIDE_TOOLS := $(TOOLS)
 
-.PHONY: build rehearse test check unit stories tools clean
+.PHONY: build rehearse test check unit stories torture tools clean
 
 build: ## the binary, as it is released
 	@mkdir -p $(BIN)
@@ -28,7 +28,12 @@ unit: ## tests near the code, with the race detector
 	go test -race -timeout 20m $$(go list ./... | grep -v /stories)
 
 stories: build ## script tests of the real binary against the simulated region
-	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 25m ./stories
+	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 25m -skip '^TestKilled' ./stories
+	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 25m -v -run '^TestKilled' ./stories # -v prints the seed and how many kills were survived
+
+torture: build ## kill up and destroy at every change in turn, before and after it, each in a life of its own; an hour or two
+	@tools/build.sh kube-apiserver $(TOOLS)
+	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 6h -v -run '^TestKilledAtEveryChange$$' ./stories -whole
 
 tools: ## programs that only tests need: kube-apiserver, kubectl, talosctl, scw
 	@tools/build.sh kube-apiserver kubectl talosctl scw $(TOOLS)

@@ -1,7 +1,9 @@
 package fault_test
 
 import (
+	"fmt"
 	"net/url"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -129,5 +131,22 @@ func TestOtherForms(t *testing.T) {
 	}
 	if e := engine(t, "\n"); e.HTTP("GET", "/a", nil, nil) != nil {
 		t.Error("no rule does something")
+	}
+}
+
+// A rule whose process is gone kills nobody, says so, and lets the call pass.
+func TestKillOfNobody(t *testing.T) {
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"before", "after"} {
+		e := engine(t, fmt.Sprintf("kill:\n  - {nth: 1, pid: %d, when: %s}\n", gone.Process.Pid, when))
+		if killed, after := e.Mutating(); killed || after() {
+			t.Errorf("%s: a process that is gone was killed", when)
+		}
+		if c := e.Counts(); c.Mutating != 1 || c.Killed[0] {
+			t.Errorf("%s: %+v", when, c)
+		}
 	}
 }
