@@ -115,6 +115,8 @@ func faults(t *testing.T, p *rehearsal.Play, method, script string) {
 type logged struct {
 	Method   string `json:"method"`
 	Path     string `json:"path"`
+	Status   int    `json:"status"`
+	Code     string `json:"code"` // of a call of a node
 	Mutating bool   `json:"mutating"`
 	Fault    string `json:"fault"`
 	Effects  []any  `json:"effects"`
@@ -139,6 +141,11 @@ func changes(t *testing.T, p *rehearsal.Play) []logged {
 	}
 	return slices.DeleteFunc(log, func(l logged) bool { return !l.Mutating })
 }
+
+// refused says whether the call was answered with a refusal. How many of these
+// there are differs from run to run: a network that is still busy, a node that
+// is not ready, is asked again.
+func (l logged) refused() bool { return l.Status >= 400 || l.Code != "" && l.Code != "OK" }
 
 // hits counts the kills by operation.
 func hits(log []logged) map[string]int {

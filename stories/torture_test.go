@@ -14,10 +14,10 @@ import (
 
 var whole = flag.Bool("whole", false, "kill at every call instead of a sample of them; takes an hour or two")
 
-// The two estates that are tortured. Nearly every kind of call is in a life of
-// the small one, with one control plane node and one worker, which takes a third
-// of the time. What it cannot have are steps that several control plane nodes
-// take part in: those calls are killed in the example's life.
+// The two estates that are tortured. Every kind of call is in a life of the
+// small one, with one control plane node and one worker, which takes a third of
+// the time. What it cannot have are steps that several control plane nodes take
+// part in: those calls, the last of up, are killed in the example's life as well.
 const (
 	small   = "testdata/small"
 	example = "../examples/private"
@@ -104,12 +104,17 @@ func nothingLeft(t *testing.T, p *rehearsal.Play, empty string) {
 // killed at its mth change and run again. Without -whole a few are drawn by seed.
 func TestKilledAtEveryChange(t *testing.T) {
 	little := untouched(t, small)
-	if little.destroys > little.ups {
+	if little.destroy.calls > little.up.calls {
 		t.Fatal("destroy makes more changes than up; lives would leave some of them out")
 	}
 	lives := little.lives(1)
 	if *whole {
 		large := untouched(t, example)
+		for op := range large.operations {
+			if !little.operations[op] {
+				t.Errorf("%s has %s, which no life of %s has: kill it there as well", large.estate.Name, op, little.estate.Name)
+			}
+		}
 		lives = append(lives, large.lives(large.cluster)...)
 	}
 	all := len(lives)
@@ -123,21 +128,34 @@ func TestKilledAtEveryChange(t *testing.T) {
 			ups, downs = ups+up, downs+down
 		})
 	}
-	if ups != len(lives) || downs != len(lives) {
-		t.Errorf("%d kills hit up and %d destroy, in %d lives", ups, downs, len(lives))
+	if ups == 0 || downs == 0 {
+		t.Errorf("%d kills hit up and %d destroy", ups, downs)
 	}
 	t.Logf("up: %d kills survived, destroy: %d kills survived (a life for each, %d of %d)", ups, downs, len(lives), all)
 }
 
 // tortured is an estate and what an undisturbed life of it was like.
 type tortured struct {
-	dir     string
-	estate  *estate.Estate
-	raised  string // the census when it stood
-	ups     int    // changes that up makes
-	cluster int    // the first of them that goes to a node
-	// destroys is how many changes destroy makes.
-	destroys int
+	dir         string
+	estate      *estate.Estate
+	raised      string // the census when it stood
+	up, destroy span
+	cluster     int // the first change of up that goes to a node
+	operations  map[string]bool
+}
+
+// span is how many changes a command makes, and how many of them at least,
+// because they were not refused.
+type span struct{ calls, least int }
+
+func spanOf(calls int, log []logged) span {
+	s := span{calls: calls, least: calls}
+	for _, l := range log {
+		if l.refused() {
+			s.least--
+		}
+	}
+	return s
 }
 
 // untouched plays an undisturbed life.
@@ -152,13 +170,19 @@ func untouched(t *testing.T, dir string) (x *tortured) {
 func measure(t *testing.T, dir string) *tortured {
 	p, e := performOn(t, dir)
 	empty := census(t, p)
-	x := &tortured{dir: dir, estate: e}
-	x.ups = strike(t, p, kill{}, "up", p.Stage.Env, "--yes").changes
-	x.cluster = 1 + slices.IndexFunc(changes(t, p), func(l logged) bool { return l.Method == "RPC" })
+	x := &tortured{dir: dir, estate: e, operations: map[string]bool{}}
+	calls := strike(t, p, kill{}, "up", p.Stage.Env, "--yes").changes
+	log := changes(t, p)
+	x.up = spanOf(calls, log)
+	x.cluster = 1 + slices.IndexFunc(log, func(l logged) bool { return l.Method == "RPC" })
 	x.raised = census(t, p)
-	x.destroys = strike(t, p, kill{}, "destroy", p.Stage.Env, "--yes").changes
+	calls = strike(t, p, kill{}, "destroy", p.Stage.Env, "--yes").changes
+	x.destroy = spanOf(calls, changes(t, p)[len(log):])
 	nothingLeft(t, p, empty)
-	t.Logf("%s: up makes %d changes, the first to a node is number %d; destroy makes %d", e.Name, x.ups, x.cluster, x.destroys)
+	for _, l := range changes(t, p) {
+		x.operations[l.operation()] = true
+	}
+	t.Logf("%s: up makes %d changes, the first to a node is number %d; destroy makes %d", e.Name, x.up.calls, x.cluster, x.destroy.calls)
 	return x
 }
 
@@ -178,7 +202,7 @@ func (x *tortured) lives(first int) []life {
 		}
 		return out
 	}
-	ups, downs := kills(first, x.ups), kills(1, x.destroys)
+	ups, downs := kills(first, x.up.calls), kills(1, x.destroy.calls)
 	var out []life
 	for i := range ups {
 		out = append(out, life{x, ups[i], downs[i%len(downs)]})
@@ -205,10 +229,8 @@ func draw(t *testing.T, from []life) []life {
 func (l life) live(t *testing.T) (ups, downs int) {
 	p, e := performOn(t, l.of.dir)
 	empty := census(t, p)
-	if strike(t, p, l.up, "up", p.Stage.Env, "--yes").killed {
+	if l.hit(t, p, l.up, l.of.up, "up") {
 		ups++
-	} else {
-		t.Errorf("up was through before it could be killed %s", l.up)
 	}
 	play(t, p, 0, "up", p.Stage.Env, "--yes")
 	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
@@ -217,12 +239,25 @@ func (l life) live(t *testing.T) (ups, downs int) {
 	if now := census(t, p); now != l.of.raised {
 		t.Errorf("the region holds\n%s\nand without a kill\n%s", now, l.of.raised)
 	}
-	if strike(t, p, l.destroy, "destroy", p.Stage.Env, "--yes").killed {
+	if l.hit(t, p, l.destroy, l.of.destroy, "destroy") {
 		downs++
-	} else {
-		t.Errorf("destroy was through before it could be killed %s", l.destroy)
 	}
 	play(t, p, 0, "destroy", p.Stage.Env, "--yes")
 	nothingLeft(t, p, empty)
 	return ups, downs
+}
+
+// hit kills a command and says whether the kill came. It may stay out only
+// where the undisturbed command got so far because calls of it were refused.
+func (l life) hit(t *testing.T, p *rehearsal.Play, k kill, usual span, command string) bool {
+	t.Helper()
+	s := strike(t, p, k, command, p.Stage.Env, "--yes")
+	switch {
+	case s.killed:
+	case k.nth > usual.least:
+		t.Logf("%s was through after %d changes, fewer being refused: no kill %s", command, s.changes, k)
+	default:
+		t.Errorf("%s was through after %d changes and was not killed %s", command, s.changes, k)
+	}
+	return s.killed
 }
