@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"bastide/internal/sim/clock"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"bastide/internal/sim/api"
+	"bastide/internal/sim/clock"
 )
 
 // script loads a fault script through the page.
@@ -165,6 +167,52 @@ func TestNodeEventsReachTheNodes(t *testing.T) {
 	bare := newRegion(t, func(o *api.Options) { o.Trouble = nil })
 	if status, _, b, _ := bare.call("POST", "/sim/faults", "events:\n  - {node: a, event: b}\n"); status != 400 {
 		t.Errorf("a region without nodes accepts an event: %d %s", status, b)
+	}
+}
+
+// An event that is bound to a call happens then and only then, before the call
+// takes effect or after; one that nobody can act out is refused at once.
+func TestEventsAtACall(t *testing.T) {
+	r := newRegion(t)
+	r.script("events:\n" +
+		"  - {node: cp-1, event: power-loss, on: {method: POST, path: /vpc/**, nth: 2}}\n" +
+		"  - {node: cp-2, event: reboot, on: {rpc: Bootstrap, node: cp-1, when: after}}\n" +
+		"  - {node: cp-1, event: power-loss, on: {rpc: Bootstrap, node: cp-1, nth: 2}}\n")
+	happened := func(want string) {
+		t.Helper()
+		r.hall.with(func() {
+			var got []string
+			for _, e := range r.hall.events {
+				got = append(got, e.Event+" of "+e.Node)
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("happened: %v, want %s", got, want)
+			}
+		})
+	}
+	r.do("GET", vpcs, nil)
+	r.do("POST", vpcs, body{"name": "a", "project_id": project})
+	happened("")
+	r.do("POST", vpcs, body{"name": "b", "project_id": project})
+	r.do("POST", vpcs, body{"name": "c", "project_id": project})
+	happened("power-loss of cp-1")
+	r.RPC("cp-2", "Bootstrap", true).Served("cp-2", nil)
+	happened("power-loss of cp-1")
+	first := r.RPC("cp-1", "Bootstrap", true)
+	happened("power-loss of cp-1")
+	first.Served("cp-1", nil)
+	happened("power-loss of cp-1, reboot of cp-2")
+	r.RPC("cp-1", "Bootstrap", true).Served("cp-1", status.Error(codes.Unavailable, "no power"))
+	happened("power-loss of cp-1, reboot of cp-2, power-loss of cp-1")
+	log := r.Requests(0)
+	if last := log[len(log)-1]; last.Status != 0 || last.Fault != "before it: power-loss of cp-1" {
+		t.Errorf("a call that a node without power was to serve is logged as %+v", last)
+	}
+	if counts := r.do("GET", "/sim/faults", nil); str(counts, "events", 0, "matched") != "3" || str(counts, "events", 0, "acted") != "1" {
+		t.Errorf("%v", counts)
+	}
+	if status, _, b, _ := r.call("POST", "/sim/faults", "events:\n  - {node: a, event: meteor, on: {rpc: Bootstrap}}\n"); status != 400 || !strings.Contains(string(b), "meteor") {
+		t.Errorf("an unknown event is accepted: %d %s", status, b)
 	}
 }
 

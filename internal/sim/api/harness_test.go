@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -68,6 +69,13 @@ func (m machines) PowerOff(id string) {
 	})
 }
 func (m machines) DeleteVolume(id string) { m.with(func() { m.forgotten = append(m.forgotten, id) }) }
+func (m machines) Check(e hardware.NodeEvent) error {
+	if e.Event == "meteor" {
+		return errors.New("no node event \"meteor\"")
+	}
+	return nil
+}
+
 func (m machines) Event(_ context.Context, e hardware.NodeEvent) error {
 	m.with(func() { m.events = append(m.events, e) })
 	return nil

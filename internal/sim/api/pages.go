@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -78,16 +79,26 @@ func (r *Region) faultsPage(w http.ResponseWriter, req *http.Request) {
 	writeJSON(w, r.faults.Counts())
 }
 
-// LoadFaults replaces the fault script and acts out its node events at once.
+// LoadFaults replaces the fault script and acts out its node events, except
+// those that wait for a call.
 func (r *Region) LoadFaults(s fault.Script) error {
+	for _, e := range s.Events {
+		err := errors.New("this region has no nodes that could act it out")
+		if r.opts.Trouble != nil {
+			err = r.opts.Trouble.Check(e.NodeEvent)
+		}
+		if err != nil {
+			return fmt.Errorf("fault script: event %s for node %s: %w", e.Event, e.Node, err)
+		}
+	}
 	if err := r.faults.Load(s); err != nil {
 		return err
 	}
 	for _, e := range s.Events {
-		if r.opts.Trouble == nil {
-			return fmt.Errorf("fault script: event %s for node %s: this region has no nodes that could act it out", e.Event, e.Node)
+		if e.On != nil {
+			continue
 		}
-		if err := r.trouble(e); err != nil {
+		if err := r.trouble(e.NodeEvent); err != nil {
 			return fmt.Errorf("fault script: event %s for node %s: %w", e.Event, e.Node, err)
 		}
 	}
@@ -200,4 +211,13 @@ func (c *call) inventory() []Owned {
 
 func (r *Region) trouble(e hardware.NodeEvent) error {
 	return r.opts.Trouble.Event(r.background, e)
+}
+
+// happen acts out the events that were bound to a call.
+func (r *Region) happen(events []hardware.NodeEvent) {
+	for _, e := range events {
+		if err := r.trouble(e); err != nil {
+			r.opts.Log.Error("simulated region: an event bound to a call did not happen", "node", e.Node, "event", e.Event, "error", err)
+		}
+	}
 }

@@ -41,6 +41,8 @@ func (r *Region) serve(w http.ResponseWriter, req *http.Request, status int, h h
 	entry := r.log.begin(req)
 	mutating := fault.Mutates(req.Method)
 	f := r.faults.HTTP(req.Method, req.URL.Path, req.URL.Query(), body)
+	due := r.faults.DueAtHTTP(req.Method, req.URL.Path)
+	r.happen(due.Before)
 	killed, after := false, func() bool { return false }
 	if mutating {
 		killed, after = r.faults.Mutating()
@@ -51,6 +53,7 @@ func (r *Region) serve(w http.ResponseWriter, req *http.Request, status int, h h
 	}
 	if passed {
 		a = r.handle(req, body, status, h, f)
+		r.happen(due.After)
 		if after() {
 			a.cut, a.killed = true, killedAfter
 		}

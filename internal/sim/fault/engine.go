@@ -28,6 +28,7 @@ type Engine struct {
 	httpHits []int
 	rpcSeen  []int
 	rpcHits  []int
+	moments  []moment // per event
 	mutating int
 	killed   []bool
 }
@@ -56,6 +57,7 @@ func (e *Engine) set(s Script) {
 	}
 	e.httpHits = make([]int, len(s.HTTP))
 	e.rpcSeen, e.rpcHits = make([]int, len(s.RPC)), make([]int, len(s.RPC))
+	e.moments = momentsOf(s.Events)
 	e.killed = make([]bool, len(s.Kill))
 }
 
@@ -149,8 +151,7 @@ func (e *Engine) RPC(node, method string) *RPC {
 	defer e.mu.Unlock()
 	var hit *RPC
 	for i, r := range e.script.RPC {
-		short := method[strings.LastIndexByte(method, '/')+1:]
-		if (r.Node != "" && !glob(r.Node, node)) || !(glob(r.RPC, method) || glob(r.RPC, short)) {
+		if !servedBy(r.Node, node) || !called(r.RPC, method) {
 			continue
 		}
 		e.rpcSeen[i]++
@@ -163,11 +164,21 @@ func (e *Engine) RPC(node, method string) *RPC {
 	return hit
 }
 
+// servedBy matches the name of the node that serves a call; an empty pattern is
+// any.
+func servedBy(pattern, node string) bool { return pattern == "" || glob(pattern, node) }
+
+// called matches a method with or without its service.
+func called(pattern, method string) bool {
+	return glob(pattern, method) || glob(pattern, method[strings.LastIndexByte(method, '/')+1:])
+}
+
 // Counts is a script with how often each rule matched and acted.
 type Counts struct {
 	Script   Script `json:"script"`
 	HTTP     []Hits `json:"http"`
 	RPC      []Hits `json:"rpc"`
+	Events   []Hits `json:"events"`
 	Mutating int    `json:"mutating_calls"`
 	Killed   []bool `json:"killed"`
 }
@@ -182,7 +193,7 @@ type Hits struct {
 func (e *Engine) Counts() Counts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := Counts{Script: e.script, HTTP: []Hits{}, RPC: []Hits{}, Mutating: e.mutating, Killed: append([]bool{}, e.killed...)}
+	c := Counts{Script: e.script, HTTP: []Hits{}, RPC: []Hits{}, Events: []Hits{}, Mutating: e.mutating, Killed: append([]bool{}, e.killed...)}
 	for i := range e.script.HTTP {
 		h := Hits{Acted: e.httpHits[i]}
 		for _, n := range e.seen[i] {
@@ -192,6 +203,9 @@ func (e *Engine) Counts() Counts {
 	}
 	for i := range e.script.RPC {
 		c.RPC = append(c.RPC, Hits{e.rpcSeen[i], e.rpcHits[i]})
+	}
+	for _, m := range e.moments {
+		c.Events = append(c.Events, m.Hits)
 	}
 	return c
 }

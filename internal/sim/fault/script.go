@@ -11,6 +11,7 @@
 //	  - {node: staging-cp-1, rpc: ApplyConfiguration, nth: 1, dropReply: true}
 //	events:
 //	  - {node: staging-cp-2, event: power-loss}
+//	  - {node: staging-cp-3, event: reboot, on: {rpc: Bootstrap, node: staging-cp-1, nth: 1, when: after}}
 //	kill:
 //	  - {nth: 7, pid: 4242, when: after}
 package fault
@@ -24,16 +25,14 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
-
-	"bastide/internal/sim/hardware"
 )
 
 // Script is a whole fault script.
 type Script struct {
-	HTTP   []HTTPRule           `yaml:"http" json:"http,omitempty"`
-	RPC    []RPCRule            `yaml:"rpc" json:"rpc,omitempty"`
-	Events []hardware.NodeEvent `yaml:"events" json:"events,omitempty"`
-	Kill   []KillRule           `yaml:"kill" json:"kill,omitempty"`
+	HTTP   []HTTPRule  `yaml:"http" json:"http,omitempty"`
+	RPC    []RPCRule   `yaml:"rpc" json:"rpc,omitempty"`
+	Events []EventRule `yaml:"events" json:"events,omitempty"`
+	Kill   []KillRule  `yaml:"kill" json:"kill,omitempty"`
 }
 
 // When says which of the matching calls, counted from 1, a rule acts on: the
@@ -161,8 +160,8 @@ func (s Script) check() error {
 		}
 	}
 	for i, e := range s.Events {
-		if e.Node == "" || e.Event == "" {
-			return fmt.Errorf("event %d: node and event are both needed", i+1)
+		if err := e.check(); err != nil {
+			return fmt.Errorf("event %d: %w", i+1, err)
 		}
 	}
 	for i, k := range s.Kill {

@@ -32,6 +32,13 @@ func TestBadScripts(t *testing.T) {
 		{"rpc does nothing", "rpc:\n  - {rpc: Bootstrap}\n", "does nothing"},
 		{"code and drop", "rpc:\n  - {rpc: Bootstrap, code: Unavailable, dropReply: true}\n", "exclude"},
 		{"event without node", "events:\n  - {event: power-loss}\n", "event 1"},
+		{"event at no call", "events:\n  - {node: a, event: reboot, on: {nth: 1}}\n", "either rpc"},
+		{"event at two calls", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, path: /a}}\n", "either rpc"},
+		{"event with a method of no path", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, method: GET}}\n", "method with path"},
+		{"event at no time", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, when: during}}\n", "neither before nor after"},
+		{"event with an unknown key", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, from: 2}}\n", "from"},
+		{"event at a negative call", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, nth: -1}}\n", "counted from 1"},
+		{"event at a bad path", "events:\n  - {node: a, event: reboot, on: {path: '~('}}\n", "event 1"},
 		{"kill without pid", "kill:\n  - {nth: 1}\n", "kill rule 1"},
 		{"kill at no time", "kill:\n  - {nth: 1, pid: 4242, when: later}\n", "neither before nor after"},
 		{"duplicate key", "http:\n  - {path: /a, path: /b, drop: true}\n", "already defined"},
@@ -121,6 +128,34 @@ rpc:
 	}
 	if c := e.Counts(); c.RPC[0] != (fault.Hits{Matched: 2, Acted: 1}) || c.RPC[1] != (fault.Hits{Matched: 1, Acted: 1}) {
 		t.Errorf("%+v", c.RPC)
+	}
+}
+
+func TestEventsAtACall(t *testing.T) {
+	e := engine(t, `
+events:
+  - {node: cp-1, event: disk-order}
+  - {node: cp-2, event: reboot, on: {rpc: Bootstrap, node: cp-*, nth: 2}}
+  - {node: cp-3, event: power-loss, params: {for: 3s}, on: {rpc: /machine.MachineService/Bootstrap, when: after}}
+  - {node: cp-3, event: power-on, on: {method: POST, path: /vpc/*}}
+`)
+	if d := e.DueAtRPC("cp-1", "/machine.MachineService/Bootstrap"); len(d.Before) != 0 || len(d.After) != 1 || d.After[0].Node != "cp-3" || d.After[0].Params["for"] != "3s" {
+		t.Errorf("%+v", d)
+	}
+	if d := e.DueAtRPC("system-1", "/machine.MachineService/Bootstrap"); len(d.Before)+len(d.After) != 0 {
+		t.Errorf("another node's call: %+v", d)
+	}
+	if d := e.DueAtRPC("cp-2", "Bootstrap"); len(d.Before) != 1 || d.Before[0].Event != "reboot" || len(d.After) != 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := e.DueAtHTTP("GET", "/vpc/a"); len(d.Before) != 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := e.DueAtHTTP("POST", "/vpc/a"); len(d.Before) != 1 || d.Before[0].Event != "power-on" {
+		t.Errorf("%+v", d)
+	}
+	if c := e.Counts().Events; len(c) != 4 || c[0] != (fault.Hits{Matched: 1, Acted: 1}) || c[1] != (fault.Hits{Matched: 2, Acted: 1}) || c[3].Acted != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 

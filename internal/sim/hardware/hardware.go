@@ -150,4 +150,7 @@ type Trouble interface {
 	// Event acts on a machine, or on the next boot of a machine of that name
 	// when none runs yet.
 	Event(ctx context.Context, e NodeEvent) error
+	// Check refuses an event that no machine could act out, so that one which
+	// is to happen later is found wrong at once.
+	Check(e NodeEvent) error
 }

@@ -75,10 +75,10 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	}
 	f := g.faults(info.FullMethod, changes(info.FullMethod, req))
 	if err := g.suffer(ctx, f); err != nil {
-		return nil, f.answered(err)
+		return nil, g.answered(f, err)
 	}
 	reply, err := handler(ctx, req)
-	if err := f.answered(err); err != nil {
+	if err := g.answered(f, err); err != nil {
 		return nil, err
 	}
 	return reply, nil
@@ -102,9 +102,9 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	}
 	f := g.faults(info.FullMethod, changes(info.FullMethod, nil))
 	if err := g.suffer(ctx, f); err != nil {
-		return f.answered(err)
+		return g.answered(f, err)
 	}
-	return f.answered(handler(srv, ss))
+	return g.answered(f, handler(srv, ss))
 }
 
 // unknown answers for methods that no service has.
@@ -141,7 +141,7 @@ func (g *gate) faults(method string, changes bool) RPCFault {
 
 // suffer is what happens before a call is served, if it is served at all.
 func (g *gate) suffer(ctx context.Context, f RPCFault) error {
-	if f.Killed {
+	if f.Killed || g.node.ctx.Err() != nil { // its caller or its power was lost before it took effect
 		return errDropped
 	}
 	if f.Delay > 0 {
@@ -156,8 +156,8 @@ func (g *gate) suffer(ctx context.Context, f RPCFault) error {
 }
 
 // answered is what the caller gets to see of a call that ended with err.
-func (f RPCFault) answered(err error) error {
-	if silent := f.Served(err); silent || f.DropReply && err == nil {
+func (g *gate) answered(f RPCFault, err error) error {
+	if silent := f.Served(err); silent || f.DropReply && err == nil || g.node.ctx.Err() != nil {
 		return errDropped
 	}
 	return err

@@ -100,6 +100,20 @@ func Events() []string {
 	return all
 }
 
+// Check implements hardware.Trouble. What only sets a quirk is tried on a machine
+// that does not exist.
+func (f *Farm) Check(e hardware.NodeEvent) error {
+	act, ok := troubles()[e.Event]
+	if !ok {
+		return fmt.Errorf("no node event %q: there are %s", e.Event, strings.Join(Events(), ", "))
+	}
+	if immediateTroubles[e.Event] {
+		_, err := duration(e, "for")
+		return err
+	}
+	return act(f, &instance{}, e)
+}
+
 // Event implements hardware.Trouble. An event for a name without a machine waits
 // for one, and happens when that machine first boots.
 func (f *Farm) Event(ctx context.Context, e hardware.NodeEvent) error {

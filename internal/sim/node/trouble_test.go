@@ -227,6 +227,20 @@ func TestCertificatesThatAreNotWhatTheyShouldBe(t *testing.T) {
 
 func TestUnknownEventsAreRefused(t *testing.T) {
 	r := newRegion(t, nil)
+	for want, e := range map[string]hardware.NodeEvent{
+		"power-loss":       {Node: "cp-1", Event: "meteor"},
+		"needs bytes":      {Node: "cp-1", Event: "small-ephemeral"},
+		"what is etcd":     {Node: "cp-1", Event: "forget-after-reboot", Params: map[string]any{"what": "everything"}},
+		"not a duration":   {Node: "cp-1", Event: "power-loss", Params: map[string]any{"for": 3}},
+		"invalid duration": {Node: "cp-1", Event: "slow-apply", Params: map[string]any{"for": "soon"}},
+	} {
+		if err := r.farm.Check(e); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v passes the check with %v, want %q", e, err, want)
+		}
+	}
+	if err := r.farm.Check(hardware.NodeEvent{Node: "cp-1", Event: "power-loss", Params: map[string]any{"for": "3s"}}); err != nil {
+		t.Error(err)
+	}
 	err := r.farm.Event(context.Background(), hardware.NodeEvent{Node: "cp-1", Event: "meteor"})
 	if err == nil || !strings.Contains(err.Error(), "power-loss") {
 		t.Errorf("got %v", err)
