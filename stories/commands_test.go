@@ -24,6 +24,10 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"shut":      shut,
 	"region":    region,
 	"mask":      mask,
+	"stage":     stage,
+	"ends":      ends,
+	"calls":     calls,
+	"tries":     tries,
 }
 
 // region waits for the simulated region in a folder and points the script's

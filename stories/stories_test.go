@@ -67,6 +67,10 @@ func setup(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	estates, err := filepath.Abs("testdata/estates")
+	if err != nil {
+		return err
+	}
 	home := filepath.Join(env.WorkDir, ".home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
@@ -75,6 +79,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("PATH", bin+string(os.PathListSeparator)+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	env.Setenv("HOME", home)
 	env.Setenv("EXAMPLE", example)
+	env.Setenv("ESTATES", estates)
 	env.Setenv("BASTIDE_TOOLS", tools)
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("LANG", "C.UTF-8")

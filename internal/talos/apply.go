@@ -70,6 +70,9 @@ type machineStep struct {
 
 func (m *machineStep) look(ctx context.Context) error {
 	seen := m.c.meet(ctx, m.c.addresses.Nodes[m.node.Name])
+	if ctx.Err() != nil {
+		return nil // cut short: it says nothing of the node
+	}
 	m.saw(seen)
 	switch seen.state {
 	case Unreachable:
@@ -113,24 +116,25 @@ func (m *machineStep) maintained(ctx context.Context, seen contact) error {
 		return err
 	}
 	defer s.close()
-	if err := m.rightVersion(ctx, s); err != nil {
+	if told, err := m.rightVersion(ctx, s); err != nil || !told {
 		return err
 	}
 	return m.send(ctx, s)
 }
 
 // rightVersion keeps a configuration from a Talos that it was not rendered
-// for: a wrong snapshot would otherwise show as a riddle later.
-func (m *machineStep) rightVersion(ctx context.Context, s *session) error {
+// for: a wrong snapshot would otherwise show as a riddle later. A node that does
+// not tell its version is looked at again.
+func (m *machineStep) rightVersion(ctx context.Context, s *session) (told bool, err error) {
 	version, err := s.version(ctx)
 	if err != nil {
-		return m.tolerate(err)
+		return false, m.tolerate(ctx, err)
 	}
 	if want := m.c.estate.Talos.Version; version != want {
-		return outcome.Fail(m.node.Name+" runs another Talos", fmt.Sprintf("it runs %s and talos.version is %s: the snapshot %s holds another image", version, want, m.c.estate.Talos.Snapshot),
+		return false, outcome.Fail(m.node.Name+" runs another Talos", fmt.Sprintf("it runs %s and talos.version is %s: the snapshot %s holds another image", version, want, m.c.estate.Talos.Snapshot),
 			"name a snapshot of "+want+" and recreate the node, or change talos.version")
 	}
-	return nil
+	return true, nil
 }
 
 // send sends the configuration to a node in maintenance. When the answer is
@@ -149,7 +153,7 @@ func (m *machineStep) send(ctx context.Context, s *session) error {
 		return nil // another apply is under way: look again
 	default:
 		m.again = time.Now().Add(m.c.limits.Leave)
-		return m.tolerate(err)
+		return m.tolerate(ctx, err)
 	}
 	m.again = time.Now().Add(m.c.limits.Leave)
 	m.c.markFresh(m.node.Name)
@@ -163,7 +167,10 @@ func (m *machineStep) send(ctx context.Context, s *session) error {
 }
 
 // tolerate passes over what happens while a node changes, and over nothing else.
-func (m *machineStep) tolerate(err error) error {
+func (m *machineStep) tolerate(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	if strings.Contains(err.Error(), certificateChanged) {
 		return m.changed(err)
 	}
@@ -177,7 +184,8 @@ func (m *machineStep) tolerate(err error) error {
 
 // changed stops before anything is sent to whoever answers now.
 func (m *machineStep) changed(err error) error {
-	why := "nobody vouches for the certificate of a node in maintenance, so it must stay the same from first contact on: " + err.Error()
+	_, keys, _ := strings.Cut(strings.TrimRight(err.Error(), `"`), certificateChanged) // without what the transport says around it
+	why := "nobody vouches for the certificate of a node in maintenance, so it must stay the same from first contact on: " + certificateChanged + keys
 	return outcome.Fail(m.node.Name+" changed while it was being configured", why,
 		"if the node rebooted meanwhile, run `bastide up` again; if not, somebody else answers at its address")
 }
@@ -191,7 +199,7 @@ func (m *machineStep) configured(ctx context.Context) error {
 	defer s.close()
 	have, err := s.configuration(ctx)
 	if err != nil {
-		return m.tolerate(err)
+		return m.tolerate(ctx, err)
 	}
 	if have.digest != m.config.Digest || have.staged {
 		m.differs = true
@@ -209,7 +217,7 @@ func (m *machineStep) configured(ctx context.Context) error {
 func (m *machineStep) waitEtcd(ctx context.Context, s *session) error {
 	v, err := s.service(ctx, "etcd")
 	if err != nil {
-		return m.tolerate(err)
+		return m.tolerate(ctx, err)
 	}
 	switch v.state {
 	case "Preparing", "Running":
@@ -221,10 +229,13 @@ func (m *machineStep) waitEtcd(ctx context.Context, s *session) error {
 	return nil
 }
 
-func (m *machineStep) expired() error {
-	do := "look at its console, then run `bastide up` again"
+func (m *machineStep) expired(after time.Duration) error {
+	do, last := "look at its console, then run `bastide up` again", "it was last seen "+m.last
+	if m.last == "" {
+		last = "it has not been seen at all"
+	}
 	if m.last == string(Refusing)+" (connection refused)" || m.last == "" {
 		do = "check that it boots the Talos image and has its default route, then run `bastide up` again"
 	}
-	return outcome.Fail(fmt.Sprintf("%s was not configured within %s", m.node.Name, m.c.limits.Node), "it was last seen "+m.last, do)
+	return outcome.Fail(fmt.Sprintf("%s was not configured within %s", m.node.Name, after), last, do)
 }

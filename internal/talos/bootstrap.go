@@ -35,16 +35,18 @@ type bootstrap struct {
 	c         *Cluster
 	first     estate.Node
 	untouched time.Time // since when every node was seen untouched, without a gap
-	sent      bool
+	sent      bool      // one may have arrived
+	accepted  int       // how many were
 	last      EtcdHealth
 	refused   string // what the node said when it was not ready
 }
 
 func (b *bootstrap) look(ctx context.Context) error {
-	b.last = b.c.EtcdHealth(ctx)
+	health := b.c.EtcdHealth(ctx)
 	if ctx.Err() != nil {
-		return nil
+		return nil // cut short: it says nothing of the nodes
 	}
+	b.last = health
 	if b.last.Bootstrapped() {
 		if b.last.divided() && !b.sent {
 			return b.split()
@@ -61,6 +63,9 @@ func (b *bootstrap) look(ctx context.Context) error {
 	}
 	if time.Since(b.untouched) < b.settle() {
 		return nil
+	}
+	if b.accepted == maxBootstraps {
+		return b.forgotten()
 	}
 	return b.send(ctx)
 }
@@ -87,9 +92,12 @@ func (b *bootstrap) send(ctx context.Context) error {
 	_, err = s.machine.Bootstrap(call, &machine.BootstrapRequest{})
 	b.untouched = time.Time{}
 	switch err = b.c.clean(err); {
-	case err == nil, code(err) == codes.AlreadyExists:
-		// AlreadyExists of this node is what an earlier attempt did.
+	case err == nil:
 		b.sent = true
+		b.accepted++
+		return nil
+	case code(err) == codes.AlreadyExists:
+		b.sent = true // it is what an earlier attempt did
 		return nil
 	case code(err) == codes.FailedPrecondition:
 		b.refused = err.Error() // not ready yet; nothing was done
@@ -103,17 +111,27 @@ func (b *bootstrap) send(ctx context.Context) error {
 	return outcome.Fail("etcd could not be bootstrapped on "+b.first.Name, "", "see the node's log with `talosctl dmesg`, then run `bastide up` again").Because(err)
 }
 
+// maxBootstraps is how often a run lets itself be told that etcd is being made.
+// A node that restarts in the middle comes back as if it had never been asked;
+// one that does so twice does not keep what it is told.
+const maxBootstraps = 2
+
+func (b *bootstrap) forgotten() error {
+	return outcome.Fail(fmt.Sprintf("etcd does not stay on %s: it accepted Bootstrap %d times and holds nothing of it", b.first.Name, b.accepted),
+		strings.ReplaceAll(b.last.Describe(), "\n", "; "), "see why the node restarts or loses /var with `talosctl dmesg`, then run `bastide up` again")
+}
+
 func (b *bootstrap) split() error {
 	return outcome.CannotTell("etcd cannot be bootstrapped or adopted", b.last.Split, "find out which of the clusters is the right one; nothing was changed\n"+b.last.Describe())
 }
 
-func (b *bootstrap) expired() error {
+func (b *bootstrap) expired(after time.Duration) error {
 	why := strings.ReplaceAll(b.last.Describe(), "\n", "; ")
 	if b.refused != "" {
 		why += "; the last answer to Bootstrap was: " + b.refused
 	}
 	if b.sent {
-		return outcome.Fail(fmt.Sprintf("etcd did not come up on %s within %s", b.first.Name, b.c.limits.Etcd), why, "see `talosctl dmesg` and `talosctl logs etcd` of that node, then run `bastide up` again")
+		return outcome.Fail(fmt.Sprintf("etcd did not come up on %s within %s", b.first.Name, after), why, "see `talosctl dmesg` and `talosctl logs etcd` of that node, then run `bastide up` again")
 	}
 	return outcome.CannotTell("etcd was not bootstrapped", "it is not certain that no control plane node is part of an etcd cluster: "+why,
 		"bring the nodes that do not answer back, then run `bastide up` again")
@@ -126,16 +144,23 @@ func (c *Cluster) applyMembers(ctx context.Context, a plan.Action) (plan.Observe
 	want := a.Step.Spec.(blueprint.EtcdMembers).Voters
 	var last EtcdHealth
 	err := c.until(ctx, c.limits.Etcd, func(ctx context.Context) error {
-		last = c.EtcdHealth(ctx)
+		health := c.EtcdHealth(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		last = health
 		missing := c.missing(last, want)
 		if len(missing) == 0 {
 			return errStop
+		}
+		if err := c.strandedLearner(last); err != nil {
+			return err
 		}
 		for _, name := range missing {
 			c.note(name, "etcd: "+serviceOf(last, name))
 		}
 		return nil
-	}, func() error { return c.membersFailure(last, want) })
+	}, func(after time.Duration) error { return c.membersFailure(last, want, after) })
 	if err != nil {
 		return plan.Observed{}, err
 	}
@@ -157,7 +182,7 @@ func (c *Cluster) missing(h EtcdHealth, want []string) []string {
 	return out
 }
 
-func (c *Cluster) membersFailure(h EtcdHealth, want []string) error {
+func (c *Cluster) membersFailure(h EtcdHealth, want []string, after time.Duration) error {
 	missing := c.missing(h, want)
 	var why []string
 	for _, name := range missing {
@@ -166,7 +191,7 @@ func (c *Cluster) membersFailure(h EtcdHealth, want []string) error {
 	if h.Split != "" {
 		why = append(why, h.Split)
 	}
-	return outcome.Fail(fmt.Sprintf("etcd has %d of %d voters after %s; not yet: %s", len(want)-len(missing), len(want), c.limits.Etcd, strings.Join(missing, ", ")),
+	return outcome.Fail(fmt.Sprintf("etcd has %d of %d voters after %s; not yet: %s", len(want)-len(missing), len(want), after, strings.Join(missing, ", ")),
 		strings.Join(why, "; ")+"\n"+h.Members.Picture(), "see `talosctl logs etcd` of these nodes, then run `bastide up` again")
 }
 

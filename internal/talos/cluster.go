@@ -160,11 +160,15 @@ func (c *Cluster) markFresh(name string) {
 var errStop = errors.New("stop")
 
 // until looks again and again, with growing pauses, until look returns errStop
-// or another error, or the limit is over; then it returns expired. A look
-// returns nil to be called again. The limit ends the waiting between looks and
-// never cuts one short: a look has deadlines of its own, and what it saw last
-// is what the failure is explained with.
-func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(context.Context) error, expired func() error) error {
+// or another error, or the limit is over; then it returns expired, which is told
+// how long was waited. A look returns nil to be called again. The limit ends the
+// waiting between looks and never cuts one short: a look has deadlines of its
+// own, and what it saw last is what the failure is explained with. A command
+// that was given less time ends the same way, only that its end may cut a look
+// short: a look must not remember what it saw after its context has ended.
+func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(context.Context) error, expired func(after time.Duration) error) error {
+	began := time.Now()
+	over := func() error { return expired(time.Since(began).Round(time.Second)) }
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	pause := c.limits.Poll
@@ -174,7 +178,7 @@ func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(cont
 		case errors.Is(err, errStop):
 			return nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return ended(ctx, over)
 		case err != nil:
 			return err
 		}
@@ -183,11 +187,22 @@ func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(cont
 		case <-timer.C:
 		case <-end.C:
 			timer.Stop()
-			return expired()
+			return over()
 		case <-ctx.Done():
 			timer.Stop()
-			return ctx.Err()
+			return ended(ctx, over)
 		}
 		pause = min(pause*3/2, c.limits.MaxPoll)
 	}
+}
+
+// ended says why waiting ended with the command: when its time was over, with
+// what was waited for; when somebody stopped it, there is nothing to explain.
+func ended(ctx context.Context, over func() error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if err := over(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }

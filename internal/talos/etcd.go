@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"bastide/internal/estate"
@@ -28,6 +25,7 @@ type EtcdNode struct {
 	MemberID uint64
 	Leader   bool
 	Learner  bool
+	Stranded bool  // a learner that Talos does not promote any more
 	DBSize   int64 // bytes
 	DBInUse  int64 // bytes
 	Version  string
@@ -170,6 +168,10 @@ func (s *session) etcd(ctx context.Context, out *EtcdNode) {
 		out.Problem = "etcd does not answer: " + err.Error()
 		return
 	}
+	if out.Stranded = out.Learner && s.restartedSinceJoining(ctx); out.Stranded {
+		out.Problem = "a learner that is not promoted any more, because the node restarted since it joined"
+		return
+	}
 	if len(out.Errors) > 0 {
 		out.Problem = strings.Join(out.Errors, "; ")
 	}
@@ -178,41 +180,6 @@ func (s *session) etcd(ctx context.Context, out *EtcdNode) {
 // waiting says whether a service has not yet started its process.
 func waiting(state string) bool {
 	return slices.Contains([]string{"Preparing", "Waiting", "Initialized"}, state)
-}
-
-// neverRan looks into etcd's data directory, which is what Talos itself looks
-// at before it bootstraps. Only a clear answer counts; a Talos that cannot
-// list is taken at the word of its service.
-func (s *session) neverRan(ctx context.Context) bool {
-	names, err := read(ctx, s, func(ctx context.Context) ([]string, error) {
-		stream, err := s.machine.List(ctx, &machine.ListRequest{Root: constants.EtcdDataPath})
-		if err != nil {
-			return nil, err
-		}
-		var names []string
-		for {
-			info, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return names, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			if info.GetError() != "" {
-				return nil, errors.New(info.GetError())
-			}
-			if info.GetRelativeName() != "." && info.GetRelativeName() != "" {
-				names = append(names, info.GetRelativeName())
-			}
-		}
-	})
-	switch {
-	case err == nil:
-		return len(names) == 0
-	case code(err) == codes.Unimplemented || code(err) == codes.NotFound:
-		return true
-	}
-	return strings.Contains(err.Error(), "no such file")
 }
 
 func (s *session) members(ctx context.Context, out *EtcdNode) error {

@@ -73,6 +73,8 @@ type fakeNode struct {
 	active  []byte
 	stored  []byte
 	boot    int
+	booted  time.Time // by the node's clock
+	joined  time.Time // when its etcd data was made
 	stage   runtime.MachineStage
 	conns   map[net.Conn]bool
 	accept  chan net.Conn
@@ -98,7 +100,7 @@ func newFarm(t *testing.T, e *estate.Estate, b *vault.Bundle) *fakeFarm {
 	f := &fakeFarm{t: t, nodes: map[string]*fakeNode{}, clusters: map[string]*fakeEtcd{}}
 	a := testAddresses(e)
 	for i, n := range e.Nodes() {
-		node := &fakeNode{farm: f, name: n.Name, address: a.Nodes[n.Name], state: Maintenance, version: e.Talos.Version, bundle: b, conns: map[net.Conn]bool{}, id: uint64(0xa0 + i), stage: runtime.MachineStageMaintenance}
+		node := &fakeNode{farm: f, name: n.Name, address: a.Nodes[n.Name], state: Maintenance, version: e.Talos.Version, bundle: b, booted: time.Now(), conns: map[net.Conn]bool{}, id: uint64(0xa0 + i), stage: runtime.MachineStageMaintenance}
 		node.cert = throwaway(t)
 		f.nodes[node.address.String()] = node
 		f.order = append(f.order, node)
@@ -335,8 +337,18 @@ func (n *fakeNode) join(cluster string) {
 	if f.clusters[cluster] == nil {
 		f.clusters[cluster] = &fakeEtcd{}
 	}
-	n.cluster, n.etcd, n.stage = cluster, "Running", runtime.MachineStageRunning
+	n.cluster, n.etcd, n.stage, n.joined = cluster, "Running", runtime.MachineStageRunning, time.Now()
 	f.clusters[cluster].members = append(f.clusters[cluster].members, n)
+}
+
+// leave makes a node forget its etcd, as a reboot that loses it does.
+func (n *fakeNode) leave() {
+	if c := n.farm.clusters[n.cluster]; c != nil {
+		if c.members = slices.DeleteFunc(c.members, func(m *fakeNode) bool { return m == n }); len(c.members) == 0 {
+			delete(n.farm.clusters, n.cluster)
+		}
+	}
+	n.cluster, n.etcd, n.learner = "", "Preparing", false
 }
 
 // live lets the others join, one learner at a time, as they are looked at.
@@ -420,12 +432,18 @@ func (n *fakeNode) EtcdAlarmList(context.Context, *emptypb.Empty) (*machine.Etcd
 
 func (n *fakeNode) List(_ *machine.ListRequest, stream machine.MachineService_ListServer) error {
 	n.farm.mu.Lock()
-	data := n.cluster != ""
+	data, joined := n.cluster != "", n.joined
 	n.farm.mu.Unlock()
 	if !data {
 		return errors.New("lstat /var/lib/etcd: no such file or directory")
 	}
-	return stream.Send(&machine.FileInfo{RelativeName: "member"})
+	return stream.Send(&machine.FileInfo{RelativeName: "member", Modified: joined.Unix()})
+}
+
+func (n *fakeNode) SystemStat(context.Context, *emptypb.Empty) (*machine.SystemStatResponse, error) {
+	n.farm.mu.Lock()
+	defer n.farm.mu.Unlock()
+	return &machine.SystemStatResponse{Messages: []*machine.SystemStat{{BootTime: uint64(n.booted.Unix())}}}, nil
 }
 
 func (n *fakeNode) Read(_ *machine.ReadRequest, stream machine.MachineService_ReadServer) error {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/estate"
@@ -180,11 +181,18 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 	var lastErr error
 	err := c.until(ctx, c.limits.Ready, func(ctx context.Context) error {
 		nodes, err := c.KubernetesNodes(ctx)
+		if ctx.Err() != nil {
+			return nil // cut short: it says nothing of the API
+		}
 		if lastErr = err; err != nil {
 			c.note("", "Kubernetes API: "+err.Error())
 			return nil
 		}
-		last = c.withStages(ctx, nodes)
+		nodes = c.withStages(ctx, nodes)
+		if ctx.Err() != nil {
+			return nil
+		}
+		last = nodes
 		waiting := notReady(want, last)
 		if len(waiting) == 0 {
 			return errStop
@@ -195,7 +203,7 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 			}
 		}
 		return nil
-	}, func() error { return c.nodesFailure(want, last, lastErr) })
+	}, func(after time.Duration) error { return c.nodesFailure(want, last, lastErr, after) })
 	if err != nil {
 		return plan.Observed{}, err
 	}
@@ -233,9 +241,9 @@ func (n *KubernetesNode) unlessReady(s sight) {
 	}
 }
 
-func (c *Cluster) nodesFailure(want []string, last []KubernetesNode, err error) error {
+func (c *Cluster) nodesFailure(want []string, last []KubernetesNode, err error, after time.Duration) error {
 	if err != nil {
-		return outcome.Fail(fmt.Sprintf("the Kubernetes API did not answer within %s", c.limits.Ready), "", "look at the API servers with `talosctl service` and `talosctl logs -k`, then run `bastide up` again").Because(err)
+		return outcome.Fail(fmt.Sprintf("the Kubernetes API did not answer within %s", after), "", "look at the API servers with `talosctl service` and `talosctl logs -k`, then run `bastide up` again").Because(err)
 	}
 	waiting := notReady(want, last)
 	var why []string
@@ -244,7 +252,7 @@ func (c *Cluster) nodesFailure(want []string, last []KubernetesNode, err error) 
 			why = append(why, name+": "+waiting[name])
 		}
 	}
-	return outcome.Fail(fmt.Sprintf("%d of %d nodes are not Ready after %s", len(waiting), len(want), c.limits.Ready), strings.Join(why, "; "), "look at them with `kubectl describe node`, then run `bastide up` again")
+	return outcome.Fail(fmt.Sprintf("%d of %d nodes are not Ready after %s", len(waiting), len(want), after), strings.Join(why, "; "), "look at them with `kubectl describe node`, then run `bastide up` again")
 }
 
 // notReady says why each wanted node is not Ready.

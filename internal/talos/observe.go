@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/estate"
@@ -30,11 +32,11 @@ type sight struct {
 func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Live) (plan.Live, error) {
 	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
 	sights, health, known := c.survey(ctx, g, cloud)
-	if err := ctx.Err(); err != nil {
-		return live, err
-	}
 	if err := c.strangers(sights); err != nil {
 		return live, err
+	}
+	if ctx.Err() != nil {
+		return live, ended(ctx, func() error { return unread(sights) })
 	}
 	for _, s := range sights {
 		c.observeMachine(&live, g, s, health, known)
@@ -115,12 +117,16 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight) {
 			return nil // a worker may refuse for as long as the cluster is not up
 		}
 		return errStop
-	}, func() error { return nil })
+	}, func(time.Duration) error { return nil })
 }
 
 func (c *Cluster) look(ctx context.Context, s *sight) {
+	seen := c.meet(ctx, c.addresses.Nodes[s.node.Name])
+	if ctx.Err() != nil && s.looks > 0 {
+		return // cut short: what was seen before says more
+	}
 	s.looks++
-	s.contact, s.err = c.meet(ctx, c.addresses.Nodes[s.node.Name]), nil
+	s.contact, s.err = seen, nil
 	if s.contact.state != Ours {
 		return
 	}
@@ -150,6 +156,24 @@ func (c *Cluster) strangers(sights []sight) error {
 		}
 	}
 	return nil
+}
+
+// unread says which nodes could not be read in the time that there was.
+func unread(sights []sight) error {
+	var names, why []string
+	for _, s := range sights {
+		text := s.contact.why
+		if s.err != nil {
+			text = s.err.Error()
+		}
+		if s.powered && (s.contact.state != Ours && s.contact.state != Maintenance || s.err != nil) {
+			names, why = append(names, s.node.Name), append(why, strings.TrimSpace(fmt.Sprintf("%s is %s %s", s.node.Name, s.contact.state, text)))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return outcome.CannotTell("the state of "+strings.Join(names, ", ")+" is not known", strings.Join(why, "; "), "see that it can be reached, then run the command again")
 }
 
 func (c *Cluster) stranger(node string, seen contact) error {

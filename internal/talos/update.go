@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
@@ -82,6 +83,9 @@ func (c *Cluster) update(ctx context.Context, m *machineStep) error {
 func (c *Cluster) weigh(ctx context.Context, s *session, m *machineStep) (mode Mode, boot string, err error) {
 	var last error
 	again := func(err error) error {
+		if ctx.Err() != nil {
+			return nil // cut short: it says nothing of the node
+		}
 		if last = err; ambiguous(err) {
 			c.note(m.node.Name, "not readable: "+err.Error())
 			return nil
@@ -103,7 +107,7 @@ func (c *Cluster) weigh(ctx context.Context, s *session, m *machineStep) (mode M
 			return again(err)
 		}
 		return errStop
-	}, func() error { return m.unreadable(last) })
+	}, func(time.Duration) error { return m.unreadable(last) })
 	return mode, boot, err
 }
 
@@ -124,6 +128,9 @@ func (c *Cluster) pass(ctx context.Context, n estate.Node, mode Mode) (EtcdHealt
 	var refusal error
 	err := c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
 		h := c.EtcdHealth(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if health, refusal = h, nil; !h.Bootstrapped() {
 			if h.untouched() {
 				return errStop // there is no etcd yet that could suffer
@@ -135,7 +142,7 @@ func (c *Cluster) pass(ctx context.Context, n estate.Node, mode Mode) (EtcdHealt
 			return errStop
 		}
 		return nil
-	}, func() error { return refusal })
+	}, func(time.Duration) error { return refusal })
 	return health, err
 }
 
@@ -188,20 +195,28 @@ func (c *Cluster) back(ctx context.Context, m *machineStep, mode Mode, boot stri
 			return err
 		}
 		defer s.close()
-		if last = c.settled(ctx, s, m, mode, boot, before.Bootstrapped()); last != "" {
+		lacks := c.settled(ctx, s, m, mode, boot, before.Bootstrapped())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if last = lacks; last != "" {
 			c.note(m.node.Name, last)
 			return nil
 		}
 		if !before.Bootstrapped() || m.node.Role != estate.RoleControlPlane {
 			return errStop
 		}
-		if last = lesser(before, c.EtcdHealth(ctx), m.node.Name); last != "" {
+		lacks = lesser(before, c.EtcdHealth(ctx), m.node.Name)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if last = lacks; last != "" {
 			c.note(m.node.Name, last)
 			return nil
 		}
 		return errStop
-	}, func() error {
-		return outcome.Fail(fmt.Sprintf("%s is not back within %s after its configuration was changed %s", m.node.Name, c.limits.Reboot, mode), last,
+	}, func(after time.Duration) error {
+		return outcome.Fail(fmt.Sprintf("%s is not back within %s after its configuration was changed %s", m.node.Name, after, mode), last,
 			"no other node was touched; look at this one with `talosctl dmesg`, then run `bastide up` again")
 	})
 	return err

@@ -6,11 +6,13 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -105,6 +107,39 @@ func (a *talosAPI) Read(in *machine.ReadRequest, s grpc.ServerStreamingServer[co
 		return fmt.Errorf("stat %s: no such file or directory", in.Path)
 	}
 	return s.Send(&common.Data{Bytes: []byte(text)})
+}
+
+// List serves what clients look for on a node's disks: etcd's data.
+func (a *talosAPI) List(in *machine.ListRequest, s grpc.ServerStreamingServer[machine.FileInfo]) error {
+	root := strings.TrimRight(in.Root, "/")
+	dir := a.node.varPath("etcd")
+	if root != constants.EtcdDataPath {
+		return status.Errorf(codes.Unimplemented, "listing %s is not simulated", in.Root)
+	}
+	info, err := os.Stat(dir)
+	if err != nil || dir == "" {
+		return fmt.Errorf("stat %s: no such file or directory", root)
+	}
+	send := func(name, relative string, info os.FileInfo) error {
+		return s.Send(&machine.FileInfo{Name: name, RelativeName: relative, Size: info.Size(), Mode: uint32(info.Mode()), Modified: info.ModTime().Unix(), IsDir: info.IsDir()})
+	}
+	if err := send(root, ".", info); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if err := send(root+"/"+e.Name(), e.Name(), info); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *talosAPI) Dmesg(in *machine.DmesgRequest, s grpc.ServerStreamingServer[common.Data]) error {
