@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"strings"
 	"testing"
@@ -61,6 +62,30 @@ func TestTroubleInAClusterOfThree(t *testing.T) {
 	t.Run("bootstrap again", func(t *testing.T) {
 		for _, addr := range []string{"172.16.0.11", "172.16.0.12"} {
 			refused(t, addr, r.talos(addr).Bootstrap(short(t), &machine.BootstrapRequest{}), codes.AlreadyExists, "etcd data directory is not empty")
+		}
+	})
+
+	t.Run("its data can be listed", func(t *testing.T) {
+		stream, err := c.MachineClient.List(short(t), &machine.ListRequest{Root: "/var/lib/etcd"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for {
+			info, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, info.RelativeName)
+			if info.Modified == 0 {
+				t.Errorf("%s was never modified", info.RelativeName)
+			}
+		}
+		if strings.Join(names, " ") != ". member" {
+			t.Errorf("etcd's data is %v", names)
 		}
 	})
 
