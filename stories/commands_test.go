@@ -28,6 +28,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"ends":      ends,
 	"calls":     calls,
 	"tries":     tries,
+	"happened":  happened,
 }
 
 // region waits for the simulated region in a folder and points the script's

@@ -113,20 +113,42 @@ func tries(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("it never said %q", args[1])
 }
 
+// happened fails unless everything in the fault script in force came true: a
+// scene whose trouble never came proves nothing.
+func happened(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: happened")
+	}
+	var counts struct {
+		RPC    []struct{ Acted int } `json:"rpc"`
+		Events []struct{ Acted int } `json:"events"`
+	}
+	page(ts, "/sim/faults", &counts)
+	for i, h := range append(counts.RPC, counts.Events...) {
+		if h.Acted == 0 {
+			ts.Fatalf("number %d of the rules and events did not come true: %+v", i+1, counts)
+		}
+	}
+}
+
+func page(ts *testscript.TestScript, path string, into any) {
+	resp, err := http.Get(ts.Getenv("SCW_API_URL") + path)
+	ts.Check(err)
+	defer func() { _ = resp.Body.Close() }()
+	ts.Check(json.NewDecoder(resp.Body).Decode(into))
+}
+
 // calls counts the calls of the region's log whose path ends with a text and
 // that took effect.
 func calls(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: calls COUNT PATH-END")
 	}
-	resp, err := http.Get(ts.Getenv("SCW_API_URL") + "/sim/requests")
-	ts.Check(err)
-	defer func() { _ = resp.Body.Close() }()
 	var log []struct {
 		Path   string `json:"path"`
 		Status int    `json:"status"`
 	}
-	ts.Check(json.NewDecoder(resp.Body).Decode(&log))
+	page(ts, "/sim/requests", &log)
 	n := 0
 	for _, r := range log {
 		if strings.HasSuffix(r.Path, args[1]) && r.Status != 0 {

@@ -17,6 +17,7 @@ import (
 // sight is what observing saw of one node.
 type sight struct {
 	node    estate.Node
+	joined  bool // a worker that is known to have been part of the cluster
 	powered bool // the cloud says that its machine runs and is in the network
 	contact contact
 	holding holding
@@ -72,7 +73,23 @@ func (c *Cluster) survey(ctx context.Context, g *blueprint.Graph, cloud plan.Liv
 	if !health.Bootstrapped() {
 		return sights, health, nil // without etcd there is no Kubernetes API to wait for
 	}
-	return sights, health, <-known
+	nodes := <-known
+	c.lookAgain(ctx, sights, health, nodes)
+	return sights, health, nodes
+}
+
+// lookAgain waits for workers that refuse although they have joined: they
+// restart, and do not wait for the cluster as new ones do.
+func (c *Cluster) lookAgain(ctx context.Context, sights []sight, health EtcdHealth, known []KubernetesNode) {
+	var wg sync.WaitGroup
+	for i := range sights {
+		s := &sights[i]
+		if s.contact.state == Refusing && s.node.Role == estate.RoleWorker && c.joined(s.node, health, known) {
+			s.joined = true
+			wg.Go(func() { c.lookLong(ctx, s) })
+		}
+	}
+	wg.Wait()
 }
 
 // lookAt looks at all nodes at once, and again at those that do not answer
@@ -113,7 +130,7 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight) {
 			return nil // in the middle of a restart
 		case s.contact.state == Unreachable:
 			return s.contact.hopeless
-		case s.contact.state == Refusing && s.node.Role == estate.RoleControlPlane:
+		case s.contact.state == Refusing && (s.joined || s.node.Role == estate.RoleControlPlane):
 			return nil // a worker may refuse for as long as the cluster is not up
 		}
 		return errStop

@@ -97,3 +97,27 @@ func TestObserveThatIsCutShortNamesTheNode(t *testing.T) {
 	_, err := s.cluster.Observe(ctx, s.graph, plan.Live{Steps: cloud(s.estate)})
 	s.refuses(err, outcome.Unknown, "the state of staging-cp-3", "unreachable")
 }
+
+// A worker refuses for as long as it has not joined, which may be long; one that
+// has joined restarts, and is back soon.
+func TestAJoinedWorkerThatRestartsIsWaitedFor(t *testing.T) {
+	limits := quick
+	limits.Patience = time.Minute
+	s := newScene(t).must("machine/staging-system-1").with(limits)
+	worker, _ := s.cluster.node("staging-system-1")
+	sights := []sight{{node: worker, powered: true, contact: contact{state: Refusing}}}
+	s.cluster.lookAgain(context.Background(), sights, EtcdHealth{}, nil)
+	if sights[0].looks != 0 {
+		t.Error("a worker that has not joined is waited for")
+	}
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		s.cluster.lookAgain(context.Background(), sights, EtcdHealth{}, []KubernetesNode{{Name: "staging-system-1"}})
+	}()
+	s.farm.with("staging-system-1", func(n *fakeNode) { n.state = Ours })
+	<-waited
+	if sights[0].contact.state != Ours || sights[0].err != nil {
+		t.Errorf("it is %s, %v", sights[0].contact.state, sights[0].err)
+	}
+}
