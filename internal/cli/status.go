@@ -130,11 +130,14 @@ func etcdOf(h *talos.EtcdHealth, out *ui.Status) {
 			m.Role = "learner"
 		}
 		if !m.Healthy {
-			m.Note = orState(m.Note, "etcd service "+n.Service)
+			m.Note = n.State()
 			out.Problems = append(out.Problems, fmt.Sprintf("etcd on %s: %s", n.Node, m.Note))
 		}
 		e.Alarms = append(e.Alarms, n.Alarms...)
 		e.Members = append(e.Members, m)
+	}
+	if voters := len(h.Voters()); h.Bootstrapped() && len(h.Members) > 0 && voters < len(h.Nodes) {
+		out.Problems, e.OK = append(out.Problems, fmt.Sprintf("etcd has %d of %d voters", voters, len(h.Nodes))), false
 	}
 	for _, alarm := range e.Alarms {
 		out.Problems, e.OK = append(out.Problems, "etcd alarm: "+alarm), false

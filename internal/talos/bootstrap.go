@@ -197,18 +197,9 @@ func (c *Cluster) membersFailure(h EtcdHealth, want []string, after time.Duratio
 
 func serviceOf(h EtcdHealth, name string) string {
 	for _, n := range h.Nodes {
-		if n.Node != name {
-			continue
+		if n.Node == name {
+			return n.State()
 		}
-		switch {
-		case n.Problem != "" && n.Service != "":
-			return n.Problem + ", service " + n.Service
-		case n.Problem != "":
-			return n.Problem
-		case n.Learner:
-			return "a learner, service " + n.Service
-		}
-		return "service " + n.Service
 	}
 	return "no such node"
 }

@@ -36,6 +36,20 @@ type EtcdNode struct {
 	empty bool // certain: it has never been part of any etcd cluster
 }
 
+// State says in words how etcd is on the node: what is wrong, the state of its
+// service, and the last thing that it said.
+func (n EtcdNode) State() string {
+	switch {
+	case n.Problem != "" && n.Service != "":
+		return n.Problem + ", service " + n.Service
+	case n.Problem != "":
+		return n.Problem
+	case n.Learner:
+		return "a learner, service " + n.Service
+	}
+	return "service " + n.Service
+}
+
 // EtcdMember is one entry of a member list.
 type EtcdMember struct {
 	ID      uint64
