@@ -192,7 +192,18 @@ func (c *Cluster) membersFailure(h EtcdHealth, want []string, after time.Duratio
 		why = append(why, h.Split)
 	}
 	return outcome.Fail(fmt.Sprintf("etcd has %d of %d voters after %s; not yet: %s", len(want)-len(missing), len(want), after, strings.Join(missing, ", ")),
-		strings.Join(why, "; ")+"\n"+h.Members.Picture(), "see `talosctl logs etcd` of these nodes, then run `bastide up` again")
+		strings.Join(why, "; ")+"\n"+h.Members.Picture(), c.remedy(h, missing))
+}
+
+// remedy is what helps nodes that did not become voters. For learners that is
+// known, whether or not they were seen to have restarted.
+func (c *Cluster) remedy(h EtcdHealth, missing []string) string {
+	for _, n := range h.Nodes {
+		if n.Learner && slices.Contains(missing, n.Node) {
+			return fmt.Sprintf("run `bastide up` again; if %s restarted since it joined it is not promoted any more: %s", n.Node, c.joinAnew(n.Node))
+		}
+	}
+	return "see `talosctl logs etcd` of these nodes, then run `bastide up` again"
 }
 
 func serviceOf(h EtcdHealth, name string) string {

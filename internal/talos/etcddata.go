@@ -19,13 +19,14 @@ import (
 // dataEntry is a file or folder in etcd's data directory.
 type dataEntry struct {
 	name     string
+	folder   bool
 	modified time.Time // by the node's clock
 }
 
-// etcdData lists etcd's data directory.
-func (s *session) etcdData(ctx context.Context) ([]dataEntry, error) {
+// etcdData lists etcd's data directory, with all that is in its folders if deep.
+func (s *session) etcdData(ctx context.Context, deep bool) ([]dataEntry, error) {
 	return read(ctx, s, func(ctx context.Context) ([]dataEntry, error) {
-		stream, err := s.machine.List(ctx, &machine.ListRequest{Root: constants.EtcdDataPath})
+		stream, err := s.machine.List(ctx, &machine.ListRequest{Root: constants.EtcdDataPath, Recurse: deep})
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +43,7 @@ func (s *session) etcdData(ctx context.Context) ([]dataEntry, error) {
 				return nil, errors.New(info.GetError())
 			}
 			if name := info.GetRelativeName(); name != "." && name != "" {
-				entries = append(entries, dataEntry{name, time.Unix(info.GetModified(), 0)})
+				entries = append(entries, dataEntry{name, info.GetIsDir(), time.Unix(info.GetModified(), 0)})
 			}
 		}
 	})
@@ -52,7 +53,7 @@ func (s *session) etcdData(ctx context.Context) ([]dataEntry, error) {
 // at before it bootstraps. Only a clear answer counts; a Talos that cannot
 // list is taken at the word of its service.
 func (s *session) neverRan(ctx context.Context) bool {
-	entries, err := s.etcdData(ctx)
+	entries, err := s.etcdData(ctx, false)
 	switch {
 	case err == nil:
 		return len(entries) == 0
@@ -64,10 +65,11 @@ func (s *session) neverRan(ctx context.Context) bool {
 
 // restartedSinceJoining tells whether a node's member is older than its boot.
 // Talos asks for a learner's promotion only in the start of etcd that added it:
-// a learner whose node restarts before that stays one. The folder of the member
-// is made once, when it joins. Only a clear answer counts.
+// a learner whose node restarts before that stays one. Most of etcd's files are
+// written all the time; the snapshot with which it was let in is not. Only a
+// clear answer counts: without an older file nothing is concluded.
 func (s *session) restartedSinceJoining(ctx context.Context) bool {
-	entries, err := s.etcdData(ctx)
+	entries, err := s.etcdData(ctx, true)
 	if err != nil {
 		return false
 	}
@@ -76,8 +78,8 @@ func (s *session) restartedSinceJoining(ctx context.Context) bool {
 		return false
 	}
 	for _, e := range entries {
-		if e.name == "member" {
-			return e.modified.Before(booted)
+		if !e.folder && e.modified.Before(booted) {
+			return true
 		}
 	}
 	return false
@@ -109,7 +111,11 @@ func (c *Cluster) strandedLearner(h EtcdHealth) error {
 		}
 		return outcome.Fail(fmt.Sprintf("%s stays a learner of etcd", n.Node),
 			"it restarted before it was promoted, and Talos promotes a member only in the start that added it; no other node can join meanwhile\n"+h.Members.Picture(),
-			fmt.Sprintf("let it join anew, which costs no vote and no data: `talosctl -n %s reset --graceful=false --reboot --system-labels-to-wipe=EPHEMERAL`, then run `bastide up` again", c.addresses.Nodes[n.Node]))
+			c.joinAnew(n.Node))
 	}
 	return nil
+}
+
+func (c *Cluster) joinAnew(node string) string {
+	return fmt.Sprintf("let it join anew, which costs no vote and no data: `talosctl -n %s reset --graceful=false --reboot --system-labels-to-wipe=EPHEMERAL`, then run `bastide up` again", c.addresses.Nodes[node])
 }

@@ -437,7 +437,7 @@ func (n *fakeNode) List(_ *machine.ListRequest, stream machine.MachineService_Li
 	if !data {
 		return errors.New("lstat /var/lib/etcd: no such file or directory")
 	}
-	return stream.Send(&machine.FileInfo{RelativeName: "member", Modified: joined.Unix()})
+	return stream.Send(&machine.FileInfo{RelativeName: "member/snap/1.snap", Modified: joined.Unix()})
 }
 
 func (n *fakeNode) SystemStat(context.Context, *emptypb.Empty) (*machine.SystemStatResponse, error) {

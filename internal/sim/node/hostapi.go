@@ -6,7 +6,10 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -116,30 +119,28 @@ func (a *talosAPI) List(in *machine.ListRequest, s grpc.ServerStreamingServer[ma
 	if root != constants.EtcdDataPath {
 		return status.Errorf(codes.Unimplemented, "listing %s is not simulated", in.Root)
 	}
-	info, err := os.Stat(dir)
-	if err != nil || dir == "" {
+	if _, err := os.Stat(dir); err != nil || dir == "" {
 		return fmt.Errorf("stat %s: no such file or directory", root)
 	}
-	send := func(name, relative string, info os.FileInfo) error {
-		return s.Send(&machine.FileInfo{Name: name, RelativeName: relative, Size: info.Size(), Mode: uint32(info.Mode()), Modified: info.ModTime().Unix(), IsDir: info.IsDir()})
-	}
-	if err := send(root, ".", info); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		info, err := e.Info()
+	return filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
-			continue // gone meanwhile
+			return nil // gone meanwhile
 		}
-		if err := send(root+"/"+e.Name(), e.Name(), info); err != nil {
+		relative, err := filepath.Rel(dir, file)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		if info, err := e.Info(); err == nil {
+			if err := s.Send(&machine.FileInfo{Name: path.Join(root, relative), RelativeName: relative, Size: info.Size(), Mode: uint32(info.Mode()),
+				Modified: info.ModTime().Unix(), IsDir: e.IsDir()}); err != nil {
+				return err
+			}
+		}
+		if e.IsDir() && relative != "." && !in.Recurse {
+			return fs.SkipDir
+		}
+		return nil
+	})
 }
 
 func (a *talosAPI) Dmesg(in *machine.DmesgRequest, s grpc.ServerStreamingServer[common.Data]) error {
