@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var seed = flag.Uint64("seed", 0, "seed of the random moments; 0 draws one")
+var seed = flag.Uint64("seed", 0, "seed of the random moments and of the sample of kills; 0 draws one")
 
 // A SIGKILL at ten random moments of up, each time run again: the same estate,
 // nothing doubled, nothing left over, one Bootstrap ever.
