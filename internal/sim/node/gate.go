@@ -157,7 +157,7 @@ func (g *gate) suffer(ctx context.Context, f RPCFault) error {
 
 // answered is what the caller gets to see of a call that ended with err.
 func (g *gate) answered(f RPCFault, err error) error {
-	if silent := f.Served(err); silent || f.DropReply && err == nil || g.node.ctx.Err() != nil {
+	if silent := f.Served(err); silent || f.DropReply || g.node.ctx.Err() != nil {
 		return errDropped
 	}
 	return err
