@@ -195,11 +195,16 @@ func (c *Cluster) membersFailure(h EtcdHealth, want []string, after time.Duratio
 		strings.Join(why, "; ")+"\n"+h.Members.Picture(), c.remedy(h, missing))
 }
 
-// remedy is what helps nodes that did not become voters. For learners that is
-// known, whether or not they were seen to have restarted.
+// remedy is what helps nodes that did not become voters: one that does not answer
+// has to come back first; for a learner it is known, whether or not it was seen
+// to have restarted.
 func (c *Cluster) remedy(h EtcdHealth, missing []string) string {
 	for _, n := range h.Nodes {
-		if n.Learner && slices.Contains(missing, n.Node) {
+		switch {
+		case !slices.Contains(missing, n.Node):
+		case n.Service == "":
+			return fmt.Sprintf("bring %s back, then run `bastide up` again", n.Node)
+		case n.Learner:
 			return fmt.Sprintf("run `bastide up` again; if %s restarted since it joined it is not promoted any more: %s", n.Node, c.joinAnew(n.Node))
 		}
 	}
