@@ -37,6 +37,7 @@ type bootstrap struct {
 	untouched time.Time // since when every node was seen untouched, without a gap
 	sent      bool      // one may have arrived
 	accepted  int       // how many were
+	boot      string    // of the node, when it accepted the last one
 	last      EtcdHealth
 	refused   string // what the node said when it was not ready
 }
@@ -64,9 +65,6 @@ func (b *bootstrap) look(ctx context.Context) error {
 	if time.Since(b.untouched) < b.settle() {
 		return nil
 	}
-	if b.accepted == maxBootstraps {
-		return b.forgotten()
-	}
 	return b.send(ctx)
 }
 
@@ -86,6 +84,15 @@ func (b *bootstrap) send(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
+	boot, err := s.bootID(ctx)
+	switch {
+	case err != nil || boot == b.boot:
+		// What was accepted in this boot is under way, however long it takes:
+		// etcd's image has to be pulled before anything shows.
+		return nil
+	case b.accepted == maxBootstraps:
+		return b.forgotten()
+	}
 	call, cancel := context.WithTimeout(ctx, b.c.limits.Send)
 	defer cancel()
 	b.c.note(b.first.Name, "bootstrapping etcd")
@@ -93,7 +100,7 @@ func (b *bootstrap) send(ctx context.Context) error {
 	b.untouched = time.Time{}
 	switch err = b.c.clean(err); {
 	case err == nil:
-		b.sent = true
+		b.sent, b.boot = true, boot
 		b.accepted++
 		return nil
 	case code(err) == codes.AlreadyExists:

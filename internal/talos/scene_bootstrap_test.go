@@ -183,6 +183,7 @@ func (s *scene) forgets(name string, times int) {
 				times--
 				n.farm.mu.Lock()
 				n.leave()
+				n.boot++
 				n.farm.mu.Unlock()
 			}
 			return nil
@@ -206,6 +207,28 @@ func TestReport02ANodeThatForgetsEveryBootstrapIsNotAskedForEver(t *testing.T) {
 	s.forgets("staging-cp-1", 100)
 	s.refuses(s.apply(etcdUp), outcome.Failed, "etcd does not stay on staging-cp-1", "accepted Bootstrap 2 times")
 	if n := s.count("Bootstrap"); n != 2 {
+		t.Errorf("%d Bootstraps", n)
+	}
+}
+
+// A node that pulls etcd's image after it accepted Bootstrap shows nothing for
+// long. It is not asked again in the same boot.
+func TestABootstrapThatTakesLongIsNotRepeated(t *testing.T) {
+	limits := quick
+	limits.Etcd = 400 * time.Millisecond // many times Settle
+	s := newScene(t).with(limits).must(controlPlane...)
+	s.farm.with("staging-cp-1", func(n *fakeNode) {
+		n.after = func(n *fakeNode, method string) error {
+			if method == "Bootstrap" {
+				n.farm.mu.Lock()
+				n.leave()
+				n.farm.mu.Unlock()
+			}
+			return nil
+		}
+	})
+	s.refuses(s.apply(etcdUp), outcome.Failed, "etcd did not come up on staging-cp-1", "Preparing")
+	if n := s.count("Bootstrap"); n != 1 {
 		t.Errorf("%d Bootstraps", n)
 	}
 }
