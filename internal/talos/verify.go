@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -28,13 +29,32 @@ type Check struct {
 	Want string `json:"want"`
 	Have string `json:"have"`
 	Fix  string `json:"fix,omitempty"` // what to do when it is not OK
+
+	passing bool // it is not OK and may come right by itself, as while a node restarts
 }
 
 // Verify reads from the running nodes what the file asks for and what only
 // they can tell: it does not trust that applying was enough. gateway is the
 // gateway's public address. Checks come in the order of the nodes. A node that
-// cannot be read is a failed check, never an omitted one.
+// cannot be read is a failed check, never an omitted one; what a restart would
+// explain is looked at again for a while.
 func (c *Cluster) Verify(ctx context.Context, gateway netip.Addr) []Check {
+	var checks []Check
+	_ = c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
+		seen := c.verify(ctx, gateway)
+		if ctx.Err() != nil && checks != nil {
+			return nil
+		}
+		checks = seen
+		if slices.ContainsFunc(checks, func(k Check) bool { return k.passing }) {
+			return nil
+		}
+		return errStop
+	}, func(time.Duration) error { return nil })
+	return checks
+}
+
+func (c *Cluster) verify(ctx context.Context, gateway netip.Addr) []Check {
 	nodes := c.estate.Nodes()
 	results := make([][]Check, len(nodes))
 	kube, kubeErr := c.KubernetesNodes(ctx)
@@ -80,15 +100,25 @@ func (v *verifier) add(name string, ok bool, want, have, fix string) {
 	v.checks = append(v.checks, Check{Node: v.node.Name, Name: name, OK: ok, Want: want, Have: have, Fix: fix})
 }
 
+// perhaps marks the last check as one that may come right by itself.
+func (v *verifier) perhaps() {
+	last := &v.checks[len(v.checks)-1]
+	last.passing = !last.OK
+}
+
 // unread records that something could not be read, which is not OK.
 func (v *verifier) unread(name, want string, err error) {
 	v.add(name, false, want, "could not be read: "+err.Error(), "bring the node back, then check again")
+	v.perhaps()
 }
 
 func (v *verifier) all(ctx context.Context) {
 	seen := v.c.meet(ctx, v.c.addresses.Nodes[v.node.Name])
 	v.add("cluster", seen.state == Ours, v.c.bundle.Fingerprint(), identity(seen), "use the secrets bundle of this cluster")
 	if seen.state != Ours {
+		if seen.state != Foreign {
+			v.perhaps()
+		}
 		return
 	}
 	err := seen.leaf.VerifyHostname(v.gateway.String())
@@ -255,10 +285,12 @@ func (v *verifier) kubernetes(nodes []KubernetesNode, err error) {
 	i := slices.IndexFunc(nodes, func(n KubernetesNode) bool { return n.Name == v.node.Name })
 	if i < 0 {
 		v.add("Kubernetes node", false, "Ready", "it has not joined", "look at its kubelet with `talosctl logs kubelet`")
+		v.perhaps()
 		return
 	}
 	n := nodes[i]
 	v.add("Kubernetes node", n.Ready, "Ready", strings.TrimSpace(map[bool]string{true: "Ready", false: "not Ready"}[n.Ready]+" "+n.Why), "look at it with `kubectl describe node "+n.Name+"`")
+	v.perhaps()
 	v.add("Kubernetes version", n.KubeletVersion == version, version, n.KubeletVersion, "upgrade Kubernetes, or set kubernetes.version to what runs")
 	v.add("Kubernetes address", slices.Equal(n.InternalIPs, []string{address}), address, strings.Join(n.InternalIPs, " "), "run `bastide up`: machine.kubelet.nodeIP.validSubnets binds the kubelet")
 }
@@ -270,6 +302,7 @@ func (v *verifier) etcd(h EtcdHealth) {
 		have = h.Split
 	}
 	v.add("etcd voter", ok, "a healthy voter", have, "look at it with `talosctl logs etcd`")
+	v.perhaps()
 }
 
 // LiveFingerprint is the identity of the live estate, asked of the nodes that
