@@ -145,13 +145,13 @@ func calls(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: calls COUNT PATH-END")
 	}
 	var log []struct {
-		Path   string `json:"path"`
-		Status int    `json:"status"`
+		Path    string `json:"path"`
+		Effects []any  `json:"effects"`
 	}
 	page(ts, "/sim/requests", &log)
 	n := 0
 	for _, r := range log {
-		if strings.HasSuffix(r.Path, args[1]) && r.Status != 0 {
+		if strings.HasSuffix(r.Path, args[1]) && len(r.Effects) > 0 {
 			n++
 		}
 	}
