@@ -88,7 +88,9 @@ func (s *backendSettings) check() error {
 		{&s.OnMarkedDown, ptr("on_marked_down_action_none")}, {&s.ProxyProtocol, ptr("proxy_protocol_none")},
 	}
 	for _, d := range defaults {
-		if *d.field == "" || strings.HasSuffix(*d.field, "_unknown") {
+		// The SDK sends proxy_protocol_unknown for a field left empty; this one
+		// value is kept and comes back.
+		if *d.field == "" || (strings.HasSuffix(*d.field, "_unknown") && d.field != &s.ProxyProtocol) {
 			*d.field = *d.value
 		}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -161,7 +162,7 @@ func (c *call) fillFromSnapshot(v *blockVolume, snapshotID string, size int64) e
 	v.Parent, v.Image, v.Size = s.ID, s.Image, s.Size
 	if size != 0 {
 		if size < s.Size {
-			return invalid("size", "constraint", "size cannot be less than the snapshot's")
+			return precondition("resource_not_usable", fmt.Sprintf("size %d is smaller than the size of the source snapshot, %d", size, s.Size))
 		}
 		if err := checkVolumeSize(size); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,17 +75,32 @@ func pagedV1[T resource](c *call, name string, items []T, view func(T) doc) (any
 	return doc{name: views(page(c, items, "per_page", 50), view)}, nil
 }
 
-// total writes the headers that carry the size of an instance v1 listing. The
-// link lacks the product's prefix, as recorded.
+// total writes the headers that carry the size of an instance v1 listing and
+// the ways to its other pages. These lack the product's prefix, as recorded.
 func (c *call) total(n int) {
-	size := c.number("per_page", 50)
-	last := max(1, (n+size-1)/size)
+	size, at := c.number("per_page", 50), c.number("page", 1)
+	last := (n + size - 1) / size // 0 when there is nothing
 	short := c.req.URL.Path
 	if parts := strings.SplitN(short, "/", 6); len(parts) == 6 {
 		short = "/" + parts[5]
 	}
+	rest := c.req.URL.Query()
+	rest.Del("page")
+	rest.Del("per_page")
+	var links []string
+	link := func(page int, rel string) {
+		links = append(links, fmt.Sprintf("<%s?page=%d&per_page=%d&%s>; rel=%q", short, page, size, rest.Encode(), rel))
+	}
+	if at > 1 {
+		link(1, "first")
+		link(at-1, "previous")
+	}
+	if at < last {
+		link(at+1, "next")
+	}
+	link(last, "last")
 	c.header.Set("X-Total-Count", strconv.Itoa(n))
-	c.header.Set("Link", "<"+short+"?page="+strconv.Itoa(last)+">; rel=\"last\"")
+	c.header.Set("Link", strings.Join(links, ","))
 }
 
 func views[T any](items []T, view func(T) doc) []doc {

@@ -47,6 +47,7 @@ type catalogueImage struct {
 	Label, Name string
 	Size        int64
 	Local, ARM  bool
+	GPU         bool // runs on types with a GPU, and on no other
 }
 
 // The catalogue never changes while the program runs, and is read on first use.
@@ -63,7 +64,7 @@ var catalogue = sync.OnceValue(func() (c struct {
 	}
 	for _, row := range rows(imagesCSV) {
 		c.images = append(c.images, catalogueImage{Label: row["label"], Name: row["name"], Size: row.int("size"),
-			Local: row.int("local") == 1, ARM: row.int("arm") == 1})
+			Local: row.int("local") == 1, ARM: row.int("arm") == 1, GPU: row.int("gpu") == 1})
 	}
 	return c
 })

@@ -45,9 +45,16 @@ func precondition(which, help string) error {
 
 // invalid refuses one argument; reason is unknown, required, format or constraint.
 func invalid(argument, reason, help string) error {
-	return &refusal{http.StatusBadRequest, doc{
-		"type": "invalid_arguments", "message": "invalid argument(s)",
-		"details": []doc{{"argument_name": argument, "reason": reason, "help_message": help}}}}
+	return invalidAll([]doc{wrong(argument, reason, help)})
+}
+
+func wrong(argument, reason, help string) doc {
+	return doc{"argument_name": argument, "reason": reason, "help_message": help}
+}
+
+// invalidAll refuses several arguments at once.
+func invalidAll(details []doc) error {
+	return &refusal{http.StatusBadRequest, doc{"type": "invalid_arguments", "message": "invalid argument(s)", "details": details}}
 }
 
 // forbidden is 403: the key lacks the right, or the thing belongs to somebody

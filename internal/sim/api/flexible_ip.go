@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 )
@@ -200,41 +201,52 @@ func deleteFlexibleIP(c *call) (any, error) {
 	return nil, nil
 }
 
-// publicIPs shows a server's addresses: flexible ones, or the dynamic one.
+// publicIPs shows a server's addresses: IPv4 before IPv6, flexible ones and the
+// dynamic one.
 func (w *world) publicIPs(s *server) []doc {
-	out := []doc{}
+	v4, v6 := []doc{}, []doc{}
 	for _, ip := range w.FlexibleIPs.all() {
-		if ip.Server == s.ID {
-			out = append(out, attachedIP(ip.ID, ip.Address, false, ip.Tags))
+		switch {
+		case ip.Server != s.ID:
+		case ip.Address.Addr().Is6():
+			v6 = append(v6, attachedIPv6(ip, s.MAC))
+		default:
+			v4 = append(v4, attachedIPv4(ip.ID, ip.Address.Addr(), false, ip.Tags))
 		}
 	}
 	if s.Dynamic.IsValid() {
-		out = append(out, attachedIP(s.DynamicID, netip.PrefixFrom(s.Dynamic, 32), true, []string{}))
+		v4 = append(v4, attachedIPv4(s.DynamicID, s.Dynamic, true, []string{}))
 	}
-	return out
+	return append(v4, v6...)
 }
 
-func attachedIP(id string, a netip.Prefix, dynamic bool, tags []string) doc {
-	d := doc{"id": id, "address": a.Addr().String(), "dynamic": dynamic, "gateway": "62.210.0.1", "netmask": "32", "family": "inet",
+func attachedIPv4(id string, a netip.Addr, dynamic bool, tags []string) doc {
+	return doc{"id": id, "address": a.String(), "dynamic": dynamic, "gateway": "62.210.0.1", "netmask": "32", "family": "inet",
 		"provisioning_mode": "dhcp", "tags": tags, "state": "attached", "ipam_id": id}
-	if a.Addr().Is6() {
-		d["address"] = slaac(a).String()
-		d["gateway"], d["netmask"], d["family"], d["provisioning_mode"] = "fe80::dc00:1ff:fe27:16ac", "64", "inet6", "slaac"
-	}
-	return d
 }
 
-// slaac is the address that a server gives itself in its prefix.
-func slaac(prefix netip.Prefix) netip.Addr {
+// attachedIPv6 shows the address that a server gives itself in its prefix; the
+// router's is the next one on the link.
+func attachedIPv6(ip *flexibleIP, mac string) doc {
+	linkLocal := netip.MustParsePrefix("fe80::/64")
+	return doc{"id": ip.ID, "address": slaac(ip.Address, mac).String(), "dynamic": false, "gateway": slaac(linkLocal, mac).Next().String(),
+		"netmask": "64", "family": "inet6", "provisioning_mode": "slaac", "tags": ip.Tags, "state": "attached", "ipam_id": ip.ID}
+}
+
+// slaac is the address in a prefix that a MAC address leads to (RFC 4291,
+// appendix A).
+func slaac(prefix netip.Prefix, mac string) netip.Addr {
 	b := prefix.Addr().As16()
-	copy(b[8:], []byte{0xdc, 0, 0x01, 0xff, 0xfe, 0x27, 0x16, 0xab})
+	if m, err := net.ParseMAC(mac); err == nil && len(m) == 6 {
+		copy(b[8:], []byte{m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
+	}
 	return netip.AddrFrom16(b)
 }
 
 // dynamicIP keeps a server's dynamic address in step: a running server that
-// asks for one and has no flexible address gets one.
+// asks for one and has no flexible IPv4 address gets one.
 func (w *world) dynamicIP(s *server) {
-	flexible := w.FlexibleIPs.any(func(ip *flexibleIP) bool { return ip.Server == s.ID })
+	flexible := w.FlexibleIPs.any(func(ip *flexibleIP) bool { return ip.Server == s.ID && ip.Address.Addr().Is4() })
 	wants := s.DynamicIP && !flexible && (s.State == stateRunning || s.State == stateStarting)
 	switch {
 	case wants && !s.Dynamic.IsValid():

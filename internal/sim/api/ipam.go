@@ -157,7 +157,7 @@ func bookIP(c *call) (any, error) {
 	}
 	i.Tags = list(in.Tags)
 	if in.Resource != nil {
-		i.Resource = &ipamResource{Type: "custom", ID: newID(), MAC: in.Resource.MAC, Name: in.Resource.Name}
+		i.Resource = in.Resource.of(i)
 	}
 	return c.viewIP(i), nil
 }

@@ -10,6 +10,11 @@ type customResource struct {
 	Name string `json:"name"`
 }
 
+// of is a custom resource as IPAM shows it: it has no id but the address's own.
+func (r customResource) of(i *ipamIP) *ipamResource {
+	return &ipamResource{Type: "custom", ID: i.ID, MAC: r.MAC, Name: r.Name}
+}
+
 // attachIP and its two neighbours are for custom resources only; products
 // attach addresses by their own calls.
 func attachIP(c *call) (any, error) {
@@ -23,7 +28,7 @@ func attachIP(c *call) (any, error) {
 	if i.Resource != nil {
 		return nil, stillInUse("IP is already attached to a resource")
 	}
-	i.Resource = &ipamResource{Type: "custom", ID: newID(), MAC: in.Resource.MAC, Name: in.Resource.Name}
+	i.Resource = in.Resource.of(i)
 	change(c.world, c.IPs, i)
 	return c.viewIP(i), nil
 }
@@ -58,7 +63,7 @@ func moveIP(c *call) (any, error) {
 	}
 	i.Resource = nil
 	if in.To != nil {
-		i.Resource = &ipamResource{Type: "custom", ID: newID(), MAC: in.To.MAC, Name: in.To.Name}
+		i.Resource = in.To.of(i)
 	}
 	change(c.world, c.IPs, i)
 	return c.viewIP(i), nil

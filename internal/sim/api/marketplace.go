@@ -80,7 +80,7 @@ func (i localImage) runs() []string {
 	windows := strings.HasPrefix(i.Label, "windows")
 	for _, n := range catalogue().names {
 		t := catalogue().types[n]
-		if t.Arch != i.Arch || (i.Type == "instance_local" && t.LocalMax == 0) || windows != strings.HasSuffix(n, "-WIN") {
+		if t.Arch != i.Arch || (i.Type == "instance_local" && t.LocalMax == 0) || windows != strings.HasSuffix(n, "-WIN") || i.GPU != (t.GPUs > 0) {
 			continue
 		}
 		out = append(out, n)

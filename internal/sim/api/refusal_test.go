@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		{"booked address again", "POST", ips, body{"project_id": project, "source": body{"private_network_id": pn}, "address": "172.16.0.2"}, 409, "already in use"},
 		{"reserved address", "POST", ips, body{"project_id": project, "source": body{"private_network_id": pn}, "address": "172.16.0.1"}, 400, "invalid_arguments address"},
 		{"network in another project", "POST", vpcs, body{"project_id": unknown, "name": "x"}, 404, "not_found"},
-		{"server in another project", "POST", servers, body{"project": unknown, "name": "x", "commercial_type": "DEV1-S"}, 403, "permissions_denied"},
+		{"server in another project", "POST", servers, body{"project": unknown, "name": "x", "commercial_type": "DEV1-S", "image": r.image("instance_sbs")}, 403, "permissions_denied"},
 		{"balancer in another project", "POST", lbs, body{"project_id": unknown, "name": "x", "type": "LB-S"}, 403, "permissions_denied"},
 		{"volume in use", "DELETE", volumes + "/" + vol, nil, 412, "precondition_failed resource_still_in_use"},
 		{"volume shrinks", "PATCH", volumes + "/" + vol, body{"size": 5e9}, 400, "invalid_arguments size"},
@@ -44,9 +44,9 @@ func TestRefusals(t *testing.T) {
 		{"odd size", "POST", volumes, body{"project_id": project, "from_empty": body{"size": 10000000001}}, 400, "invalid_arguments size"},
 		{"wrong type of field", "POST", volumes, body{"project_id": 7}, 400, "invalid_arguments project_id format"},
 		{"unknown gateway type", "POST", gws, body{"project_id": project, "type": "VPC-GW-XXS"}, 400, "invalid_arguments type"},
-		{"unknown server type", "POST", servers, body{"project": project, "name": "x", "commercial_type": "PLAY2-GIGA"}, 400, "invalid_arguments commercial_type"},
+		{"unknown server type", "POST", servers, body{"project": project, "name": "x", "commercial_type": "PLAY2-GIGA", "image": r.image("instance_sbs")}, 400, "invalid_arguments commercial_type"},
 		{"unknown image", "POST", servers, body{"project": project, "name": "x", "commercial_type": "DEV1-S", "image": unknown}, 404, "not_found instance_image"},
-		{"unknown flexible address", "POST", servers, body{"project": project, "name": "x", "commercial_type": "DEV1-S", "public_ips": []string{unknown}}, 404, "not_found instance_ip"},
+		{"unknown flexible address", "POST", servers, body{"project": project, "name": "x", "commercial_type": "DEV1-S", "image": r.image("instance_sbs"), "public_ips": []string{unknown}}, 404, "not_found instance_ip"},
 		{"local disk on a type without", "POST", servers, body{"project": project, "name": "x", "commercial_type": "PLAY2-NANO", "volumes": body{"0": body{"size": 10e9, "volume_type": "l_ssd"}}}, 400, "invalid_arguments volumes"},
 		{"attached volume again", "POST", servers, body{"project": project, "name": "x", "commercial_type": "PLAY2-NANO", "volumes": body{"0": body{"id": vol, "volume_type": "sbs_volume"}}}, 412, "precondition_failed"},
 		{"second NIC in a network", "POST", servers + "/" + srv + "/private_nics", body{"private_network_id": pn}, 400, "Private NIC already exists"},
@@ -165,7 +165,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 func TestQuota(t *testing.T) {
 	r := newRegion(t, func(o *api.Options) { o.Quotas = map[string]int{"PLAY2-NANO": 1} })
-	in := body{"name": "a", "project": project, "commercial_type": "PLAY2-NANO"}
+	in := body{"name": "a", "project": project, "commercial_type": "PLAY2-NANO", "image": r.image("instance_sbs")}
 	r.do("POST", servers, in)
 	status, b := r.refused("POST", servers, in)
 	if status != http.StatusForbidden || b["type"] != "quotas_exceeded" || str(b, "details", 0, "quota") != "1" {
@@ -188,7 +188,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("second page has %d, ends with %s", n, str(second, "vpcs", 4, "name"))
 	}
 	_, h, b, err := r.call("GET", "/instance/v1/zones/"+zone+"/products/servers?per_page=10", nil)
-	if err != nil || h.Get("X-Total-Count") != "135" || !strings.Contains(h.Get("Link"), `page=14>; rel="last"`) {
+	if err != nil || h.Get("X-Total-Count") != "135" || !strings.Contains(h.Get("Link"), `page=14&per_page=10&>; rel="last"`) {
 		t.Errorf("total %q, link %q, %v", h.Get("X-Total-Count"), h.Get("Link"), err)
 	}
 	if !strings.HasPrefix(h.Get("Content-Type"), "application/json") || h.Get("X-Request-Id") == "" {

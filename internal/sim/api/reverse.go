@@ -41,8 +41,12 @@ func (w *world) defaultReverses(i *ipamIP) []ipamReverse {
 	}
 	out := []ipamReverse{{Hostname: strings.Join(groups(i.Address.Addr()), "-") + ".rev.scw.cloud."}}
 	if i.Resource != nil {
-		a := slaac(i.Address).String()
-		g := groups(slaac(i.Address))
+		var mac string
+		if s, ok := w.Servers.get(i.Resource.ID); ok {
+			mac = s.MAC
+		}
+		own := slaac(i.Address, mac)
+		a, g := own.String(), groups(own)
 		for l, r := 0, len(g)-1; l < r; l, r = l+1, r-1 {
 			g[l], g[r] = g[r], g[l]
 		}

@@ -120,9 +120,10 @@ func (in ruleRequest) into(r *sgRule) error {
 		}
 	}
 	if r.Protocol == "ICMP" || r.Protocol == "ANY" {
-		if r.From != nil || r.To != nil {
+		if portOf(in.From) != nil || portOf(in.To) != nil {
 			return invalid("dest_port_from", "constraint", r.Protocol+" rules have no ports")
 		}
+		r.From, r.To = nil, nil // a rule that turns into one without ports loses them
 	}
 	return nil
 }

@@ -221,5 +221,8 @@ func (c *call) admitted(h handler) (any, error) {
 	if g := c.regionName(); g != "" && !knownRegion(g) {
 		return nil, invalid("region", "constraint", fmt.Sprintf("region %s does not exist", g))
 	}
+	if err := c.checkIdentifiers(); err != nil {
+		return nil, err
+	}
 	return h(c)
 }

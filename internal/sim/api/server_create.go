@@ -37,9 +37,31 @@ type serverRequest struct {
 	Protected      bool                  `json:"protected"`
 }
 
+// complete refuses a request that names no type, or nothing to boot from.
+func (in *serverRequest) complete() error {
+	var missing []doc
+	lacks := func(argument string) {
+		missing = append(missing, wrong(argument, "required", "required key not provided"))
+	}
+	if in.Type == "" {
+		lacks("commercial_type")
+	}
+	if in.Image == "" && in.Volumes == nil {
+		lacks("image")
+		lacks("volumes")
+	}
+	if missing == nil {
+		return nil
+	}
+	return invalidAll(missing)
+}
+
 func createServer(c *call) (any, error) {
 	var in serverRequest
 	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if err := in.complete(); err != nil {
 		return nil, err
 	}
 	owner, err := c.owner(in.Project, in.Organization, projectForbidden("server"))
@@ -115,9 +137,6 @@ func (c *call) placeServer(s *server, in serverRequest) error {
 	s.SecurityGroup = g.ID
 	if in.PlacementGroup == "" {
 		return nil
-	}
-	if !uuidPattern.MatchString(in.PlacementGroup) {
-		return invalid("placement_group", "format", "not a valid value")
 	}
 	p, err := c.placementGroup(in.PlacementGroup)
 	if err == nil {

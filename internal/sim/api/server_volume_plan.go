@@ -52,7 +52,7 @@ func (c *call) planVolume(s *server, t *serverType, key string, spec volumeSpec,
 		return n, c.planExisting(n, spec)
 	}
 	switch {
-	case root != nil && key == "0":
+	case root != nil && key == "0" && spec.BaseSnapshot == "":
 		n.block, n.snapshot, n.image = root.block, root.snapshot, root.talos
 		if spec.Type == "sbs_volume" {
 			n.block = true
