@@ -8,12 +8,14 @@ import (
 // image is one of the account's own: a root snapshot and maybe others.
 type image struct {
 	record
-	Zone   string
-	Arch   string
-	Root   string
-	Extra  map[string]string // slot to snapshot
-	Public bool
-	Refs   map[string]string // SBS snapshot to the reference that the image holds
+	Zone string
+	Arch string
+	Root string
+	// FromServer is the server that it is a backup of, if it is one.
+	FromServer string
+	Extra      map[string]string // slot to snapshot
+	Public     bool
+	Refs       map[string]string // SBS snapshot to the reference that the image holds
 }
 
 func (r *Region) imageRoutes(base string) {
@@ -32,7 +34,7 @@ func (c *call) viewImage(i *image) doc {
 	}
 	return doc{"id": i.ID, "name": i.Name, "organization": c.organization(i.Project), "project": i.Project,
 		"root_volume": c.viewImageVolume(i.Root), "extra_volumes": extra, "public": i.Public, "arch": i.Arch,
-		"creation_date": stampV1(i.Created), "modification_date": stampV1(i.Updated), "default_bootscript": nil, "from_server": "",
+		"creation_date": stampV1(i.Created), "modification_date": stampV1(i.Updated), "default_bootscript": nil, "from_server": i.FromServer,
 		"state": "available", "tags": i.Tags, "zone": i.Zone}
 }
 

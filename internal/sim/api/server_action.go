@@ -38,13 +38,14 @@ func serverAction(c *call) (any, error) {
 	}
 	var in struct {
 		Action string `json:"action"`
+		Name   string `json:"name"` // of a backup
 	}
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
 	act, ok := map[string]func(*world, *server) error{"poweron": (*world).powerOn, "poweroff": (*world).powerOff,
 		"reboot": (*world).reboot, "stop_in_place": (*world).stopInPlace, "terminate": (*world).terminate,
-		"backup": (*world).backup, "enable_routed_ip": (*world).backup}[in.Action]
+		"backup": (*world).anyState, "enable_routed_ip": (*world).anyState}[in.Action]
 	if !ok {
 		return nil, invalid("action", "constraint", "action "+in.Action+" does not exist")
 	}
@@ -54,8 +55,16 @@ func serverAction(c *call) (any, error) {
 	if err := act(c.world, s); err != nil {
 		return nil, err
 	}
+	result := "/servers/" + s.ID
+	if in.Action == "backup" {
+		i, err := c.backup(s, in.Name)
+		if err != nil {
+			return nil, err
+		}
+		result = "/images/" + i.ID
+	}
 	change(c.world, c.Servers, s)
-	return doc{"task": task("/servers/"+s.ID+"/action", "/servers/"+s.ID, s.Zone)}, nil
+	return doc{"task": task("/servers/"+s.ID+"/action", result, s.Zone)}, nil
 }
 
 // from refuses an action that the state does not allow.
@@ -163,8 +172,9 @@ func (w *world) terminate(s *server) error {
 	return nil
 }
 
-// backup is accepted and, like the deprecated actions, makes nothing here.
-func (w *world) backup(*server) error { return nil }
+// anyState is for actions that every state allows and that leave it alone:
+// servers are routed from the start.
+func (w *world) anyState(*server) error { return nil }
 
 // machine is a server as its firmware sees it now.
 func (w *world) machine(s *server) hardware.Machine {
