@@ -76,9 +76,9 @@ func projectForbidden(resource string) func(string) error {
 }
 
 func (c *call) viewProject(p *project) doc {
-	return doc{"id": p.ID, "name": p.Name, "organization_id": p.Organization, "description": p.Description,
+	return doc{"id": p.ID, "srn": noSRN, "name": p.Name, "organization_id": p.Organization, "description": p.Description,
 		"created_at": stamp(p.Created), "updated_at": stamp(p.Updated),
-		"qualification": doc{"architecture_type": "unknown_architecture_type"}}
+		"status": "active", "qualification": doc{"architecture_type": "unknown_architecture_type"}}
 }
 
 func listProjects(c *call) (any, error) {

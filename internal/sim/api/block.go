@@ -62,7 +62,7 @@ func (w *world) viewVolume(v *blockVolume) doc {
 	if v.LastDetached != nil {
 		detached = stamp(*v.LastDetached)
 	}
-	return doc{"id": v.ID, "name": v.Name, "type": volumeType(v.IOPS), "size": v.Size, "project_id": v.Project,
+	return doc{"id": v.ID, "srn": noSRN, "name": v.Name, "type": volumeType(v.IOPS), "size": v.Size, "project_id": v.Project,
 		"created_at": stamp(v.Created), "updated_at": stamp(v.Updated), "references": views(v.Refs, viewRef),
 		"parent_snapshot_id": orNull(v.Parent), "status": v.Status, "tags": v.Tags, "zone": v.Zone,
 		"specs": doc{"perf_iops": v.IOPS, "class": "sbs"}, "last_detached_at": detached, "kms_key_id": nil}

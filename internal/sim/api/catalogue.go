@@ -134,7 +134,7 @@ func findType(name, zone string) (*serverType, bool) {
 
 func (r *Region) catalogueRoutes() {
 	r.route("GET /metadata", http.StatusOK, func(*call) (any, error) {
-		return doc{"platform": "scaleway", "partition": "scw", "domain": "scaleway.com"}, nil
+		return doc{"platform": "external", "partition": "scw", "domain": "scw.eu"}, nil
 	})
 	const base = "/instance/v1/zones/{zone}/products"
 	r.route("GET "+base+"/servers", http.StatusOK, listServerTypes)

@@ -74,10 +74,11 @@ func (r *Region) gatewayRoutes() {
 }
 
 func (c *call) viewGateway(g *gateway) doc {
-	d := doc{"id": g.ID, "name": g.Name, "organization_id": c.organization(g.Project), "project_id": g.Project, "tags": g.Tags,
+	d := doc{"id": g.ID, "srn": noSRN, "name": g.Name, "organization_id": c.organization(g.Project), "project_id": g.Project, "tags": g.Tags,
 		"created_at": stamp(g.Created), "updated_at": stamp(g.Updated), "zone": g.Zone, "type": g.Type,
 		"bandwidth": bandwidth(g.Type), "status": g.Status, "is_legacy": false, "version": "0.7.8", "smtp_enabled": g.SMTP,
-		"bastion_enabled": g.Bastion, "bastion_port": g.BastionPort, "bastion_allowed_ips": prefixes(g.Allowed), "ipv4": nil}
+		"bastion_enabled": g.Bastion, "bastion_port": g.BastionPort, "bastion_allowed_ips": prefixes(g.Allowed), "ipv4": nil,
+		"can_upgrade_to": nil}
 	if ip, ok := c.GatewayIPs.get(g.IP); ok {
 		d["ipv4"] = c.viewGatewayIP(ip)
 	}

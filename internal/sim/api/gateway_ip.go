@@ -15,7 +15,7 @@ func (r *Region) gatewayIPRoutes(base string) {
 }
 
 func (c *call) viewGatewayIP(ip *gatewayIP) doc {
-	d := doc{"id": ip.ID, "address": ip.Address.String(), "organization_id": c.organization(ip.Project), "project_id": ip.Project,
+	d := doc{"id": ip.ID, "srn": noSRN, "address": ip.Address.String(), "organization_id": c.organization(ip.Project), "project_id": ip.Project,
 		"reverse": ip.Reverse, "tags": ip.Tags, "zone": ip.Zone, "created_at": stamp(ip.Created), "updated_at": stamp(ip.Updated)}
 	if ip.Gateway != "" {
 		d["gateway_id"] = ip.Gateway

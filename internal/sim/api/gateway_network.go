@@ -46,7 +46,7 @@ func (r *Region) gatewayNetworkRoutes(base string) {
 }
 
 func (c *call) viewGatewayNetwork(n *gatewayNetwork) doc {
-	d := doc{"id": n.ID, "gateway_id": n.Gateway, "private_network_id": n.PrivateNetwork, "ipam_ip_id": n.IPAM,
+	d := doc{"id": n.ID, "srn": noSRN, "gateway_id": n.Gateway, "private_network_id": n.PrivateNetwork, "ipam_ip_id": n.IPAM,
 		"masquerade_enabled": n.Masquerade, "push_default_route": n.PushDefault, "status": n.Status, "zone": n.Zone,
 		"created_at": stamp(n.Created), "updated_at": stamp(n.Updated)}
 	if n.Status == "ready" || n.Status == "detaching" {

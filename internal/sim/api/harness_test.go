@@ -256,18 +256,20 @@ func str(v any, path ...any) string { return fmt.Sprint(dig(v, path...)) }
 
 // The paths of a zone's and a region's products.
 const (
-	vpcs      = "/vpc/v2/regions/fr-par/vpcs"
-	networks  = "/vpc/v2/regions/fr-par/private-networks"
-	ips       = "/ipam/v1/regions/fr-par/ips"
-	gws       = "/vpc-gw/v2/zones/" + zone + "/gateways"
-	gwNets    = "/vpc-gw/v2/zones/" + zone + "/gateway-networks"
-	gwIPs     = "/vpc-gw/v2/zones/" + zone + "/ips"
-	volumes   = "/block/v1/zones/" + zone + "/volumes"
-	snapshots = "/block/v1/zones/" + zone + "/snapshots"
-	lbs       = "/lb/v1/zones/" + zone + "/lbs"
-	servers   = "/instance/v1/zones/" + zone + "/servers"
-	groups    = "/instance/v1/zones/" + zone + "/security_groups"
-	keys      = "/iam/v1alpha1/ssh-keys"
+	vpcs       = "/vpc/v2/regions/fr-par/vpcs"
+	networks   = "/vpc/v2/regions/fr-par/private-networks"
+	ips        = "/ipam/v1/regions/fr-par/ips"
+	gws        = "/vpc-gw/v2/zones/" + zone + "/gateways"
+	gwNets     = "/vpc-gw/v2/zones/" + zone + "/gateway-networks"
+	gwIPs      = "/vpc-gw/v2/zones/" + zone + "/ips"
+	volumes    = "/block/v1/zones/" + zone + "/volumes"
+	snapshots  = "/block/v1/zones/" + zone + "/snapshots"
+	flexibles  = "/instance/v1/zones/" + zone + "/ips"
+	placements = "/instance/v1/zones/" + zone + "/placement_groups"
+	lbs        = "/lb/v1/zones/" + zone + "/lbs"
+	servers    = "/instance/v1/zones/" + zone + "/servers"
+	groups     = "/instance/v1/zones/" + zone + "/security_groups"
+	keys       = "/iam/v1alpha1/ssh-keys"
 )
 
 // network makes a private network.

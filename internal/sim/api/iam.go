@@ -32,7 +32,7 @@ func (r *Region) iamRoutes() {
 }
 
 func (c *call) viewSSHKey(k *sshKey) doc {
-	return doc{"id": k.ID, "name": k.Name, "public_key": k.PublicKey, "fingerprint": k.Fingerprint,
+	return doc{"id": k.ID, "srn": noSRN, "name": k.Name, "public_key": k.PublicKey, "fingerprint": k.Fingerprint,
 		"created_at": stamp(k.Created), "updated_at": stamp(k.Updated), "organization_id": c.organization(k.Project),
 		"project_id": k.Project, "disabled": k.Disabled}
 }

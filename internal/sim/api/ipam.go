@@ -66,7 +66,7 @@ func (w *world) viewIP(i *ipamIP) doc {
 	if i.Zone != "" {
 		source = doc{"zonal": i.Zone}
 	}
-	d := doc{"id": i.ID, "address": i.Address.String(), "project_id": i.Project, "is_ipv6": i.Address.Addr().Is6(),
+	d := doc{"id": i.ID, "srn": noSRN, "address": i.Address.String(), "project_id": i.Project, "is_ipv6": i.Address.Addr().Is6(),
 		"created_at": stamp(i.Created), "updated_at": stamp(i.Updated), "source": source, "resource": nil,
 		"tags": i.Tags, "reverses": w.reverses(i), "region": i.Region, "zone": orNull(i.Zone)}
 	if r := i.seen(); r != nil {

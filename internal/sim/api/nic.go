@@ -173,7 +173,7 @@ func viewNICV2(n *nic) doc {
 	if n.Attaching {
 		status = "attaching"
 	}
-	return doc{"id": n.ID, "private_network_id": n.PrivateNetwork, "project_id": n.Project, "server_id": n.Server,
+	return doc{"id": n.ID, "srn": noSRN, "zone": n.Zone, "private_network_id": n.PrivateNetwork, "project_id": n.Project, "server_id": n.Server,
 		"security_group_id": "", "mac_address": n.MAC, "status": status, "ip_ids": list(n.IPAM), "tags": n.Tags,
 		"created_at": stamp(n.Created), "updated_at": stamp(n.Updated)}
 }

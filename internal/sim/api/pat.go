@@ -15,7 +15,7 @@ func (r *Region) patRoutes(base string) {
 }
 
 func (w *world) viewPATRule(p *patRule) doc {
-	return doc{"id": p.ID, "gateway_id": p.Gateway, "public_port": p.PublicPort, "private_ip": p.PrivateIP.String(),
+	return doc{"id": p.ID, "srn": noSRN, "gateway_id": p.Gateway, "public_port": p.PublicPort, "private_ip": p.PrivateIP.String(),
 		"private_port": p.PrivatePort, "protocol": p.Protocol, "zone": p.Zone,
 		"created_at": stamp(p.Created), "updated_at": stamp(p.Updated)}
 }

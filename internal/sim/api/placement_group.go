@@ -39,7 +39,7 @@ func (c *call) viewPlacementGroup(g *placementGroup) doc {
 }
 
 func viewPlacementGroupV2(g *placementGroup) doc {
-	return doc{"project_id": g.Project, "name": g.Name, "id": g.ID, "policy_type": g.Policy, "tags": g.Tags,
+	return doc{"project_id": g.Project, "name": g.Name, "id": g.ID, "srn": noSRN, "policy_type": g.Policy, "tags": g.Tags,
 		"created_at": stamp(g.Created), "updated_at": stamp(g.Updated), "zone": g.Zone}
 }
 

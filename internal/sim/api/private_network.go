@@ -38,12 +38,12 @@ func (r *Region) privateNetworkRoutes(base string) {
 }
 
 func (w *world) viewSubnet(p *privateNetwork, s subnet) doc {
-	return doc{"id": s.ID, "subnet": s.Prefix.String(), "private_network_id": p.ID, "project_id": p.Project, "vpc_id": p.VPC,
+	return doc{"id": s.ID, "srn": noSRN, "subnet": s.Prefix.String(), "private_network_id": p.ID, "project_id": p.Project, "vpc_id": p.VPC,
 		"region": p.Region, "created_at": stamp(s.Created), "updated_at": stamp(s.Updated)}
 }
 
 func (c *call) viewPrivateNetwork(p *privateNetwork) doc {
-	return doc{"id": p.ID, "name": p.Name, "organization_id": c.organization(p.Project), "project_id": p.Project,
+	return doc{"id": p.ID, "srn": noSRN, "name": p.Name, "organization_id": c.organization(p.Project), "project_id": p.Project,
 		"region": p.Region, "tags": p.Tags, "created_at": stamp(p.Created), "updated_at": stamp(p.Updated), "vpc_id": p.VPC,
 		"dhcp_enabled": true, "default_route_propagation_enabled": p.DefaultRoute,
 		"has_s3_integration": false, "has_object_storage_private_access": false,

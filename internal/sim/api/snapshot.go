@@ -45,7 +45,7 @@ func (r *Region) snapshotRoutes(base string) {
 }
 
 func (w *world) viewSnapshot(s *blockSnapshot) doc {
-	d := doc{"id": s.ID, "name": s.Name, "parent_volume": nil, "size": s.Size, "project_id": s.Project,
+	d := doc{"id": s.ID, "srn": noSRN, "name": s.Name, "parent_volume": nil, "size": s.Size, "project_id": s.Project,
 		"created_at": stamp(s.Created), "updated_at": stamp(s.Updated), "references": views(s.Refs, viewRef),
 		"status": s.Status, "tags": s.Tags, "zone": s.Zone, "class": "sbs", "public": s.Public, "kms_key_id": nil}
 	if v, ok := w.Volumes.get(s.Volume); ok {

@@ -32,7 +32,7 @@ func (r *Region) vpcRoutes() {
 
 func (c *call) viewVPC(v *vpc) doc {
 	n := len(c.PrivateNetworks.where(func(p *privateNetwork) bool { return p.VPC == v.ID }))
-	return doc{"id": v.ID, "name": v.Name, "organization_id": c.organization(v.Project), "project_id": v.Project,
+	return doc{"id": v.ID, "srn": noSRN, "name": v.Name, "organization_id": c.organization(v.Project), "project_id": v.Project,
 		"region": v.Region, "tags": v.Tags, "is_default": v.Default, "created_at": stamp(v.Created), "updated_at": stamp(v.Updated),
 		"private_network_count": n, "routing_enabled": v.Routing, "custom_routes_propagation_enabled": v.RoutesPropagation,
 		"s3_integration_enabled": false, "object_storage_private_access_enabled": false, "transitivity_enabled": false}

@@ -43,7 +43,7 @@ func (c *call) viewConnector(k *connector) doc {
 	if c.Connectors.any(func(o *connector) bool { return o.VPC == k.Target && o.Target == k.VPC }) {
 		status = "peered"
 	}
-	return doc{"id": k.ID, "name": k.Name, "tags": k.Tags, "organization_id": c.organization(k.Project), "project_id": k.Project,
+	return doc{"id": k.ID, "srn": noSRN, "name": k.Name, "tags": k.Tags, "organization_id": c.organization(k.Project), "project_id": k.Project,
 		"region": k.Region, "status": status, "vpc_id": k.VPC, "target_vpc_id": k.Target,
 		"created_at": stamp(k.Created), "updated_at": stamp(k.Updated)}
 }
@@ -114,7 +114,7 @@ func deleteConnector(c *call) (any, error) {
 }
 
 func (c *call) viewIngressRule(r *ingressRule) doc {
-	return doc{"id": r.ID, "description": r.Description, "tags": r.Tags, "organization_id": c.organization(r.Project),
+	return doc{"id": r.ID, "srn": noSRN, "description": r.Description, "tags": r.Tags, "organization_id": c.organization(r.Project),
 		"project_id": r.Project, "region": r.Region, "vpc_id": r.VPC, "source": r.Source.String(), "is_ipv6": r.Source.Addr().Is6(),
 		"nexthop_resource_ip": r.NexthopIP, "nexthop_private_network_id": r.PrivateNetwork,
 		"created_at": stamp(r.Created), "updated_at": stamp(r.Updated)}

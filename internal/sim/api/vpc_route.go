@@ -27,7 +27,7 @@ func (r *Region) vpcRouteRoutes(base string) {
 }
 
 func (w *world) viewRoute(r *route) doc {
-	return doc{"id": r.ID, "description": r.Description, "tags": r.Tags, "vpc_id": r.VPC, "destination": r.Destination.String(),
+	return doc{"id": r.ID, "srn": noSRN, "description": r.Description, "tags": r.Tags, "vpc_id": r.VPC, "destination": r.Destination.String(),
 		"nexthop_resource_id": orNull(r.Resource), "nexthop_private_network_id": orNull(r.PrivateNetwork),
 		"nexthop_vpc_connector_id": orNull(r.Connector), "region": r.Region, "is_read_only": false, "type": "custom",
 		"created_at": stamp(r.Created), "updated_at": stamp(r.Updated)}
@@ -35,7 +35,7 @@ func (w *world) viewRoute(r *route) doc {
 
 // managedRoute is a route that the VPC has by itself.
 func managedRoute(p *privateNetwork, destination netip.Prefix, kind, description string) doc {
-	return doc{"id": "", "description": description, "tags": []string{"MANAGED"}, "vpc_id": p.VPC, "destination": destination.String(),
+	return doc{"id": "", "srn": noSRN, "description": description, "tags": []string{"MANAGED"}, "vpc_id": p.VPC, "destination": destination.String(),
 		"nexthop_resource_id": nil, "nexthop_private_network_id": p.ID, "nexthop_vpc_connector_id": nil, "region": p.Region,
 		"is_read_only": true, "type": kind, "created_at": stamp(p.Created), "updated_at": stamp(p.Updated)}
 }

@@ -61,6 +61,10 @@ func (o opt[T]) or(other T) T {
 	return other
 }
 
+// noSRN is what the API says in a resource's srn: clients make that name up
+// themselves, from /metadata.
+const noSRN = ""
+
 // list is a JSON array that is never null.
 func list[T any](v []T) []T {
 	if v == nil {
