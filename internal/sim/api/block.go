@@ -81,7 +81,7 @@ func volumeType(iops int) string {
 }
 
 func listVolumes(c *call) (any, error) {
-	of, ids, kind := c.query("product_resource_id"), c.values("volume_ids"), c.values("volume_type")
+	of, ids, kind := c.query("product_resource_id"), c.values("volume_ids"), c.known("volume_type")
 	items := c.Volumes.where(func(v *blockVolume) bool {
 		used := of == ""
 		for _, r := range v.Refs {

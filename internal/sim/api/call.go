@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,9 +58,14 @@ func (c *call) decode(into any) error {
 }
 
 // paged is a listing's answer in the envelope of most products: one page, named
-// after the resource, and how many there are in all.
+// after the resource, and how many there are in all; the oldest come first.
 func paged[T resource](c *call, name string, items []T, view func(T) doc) (any, error) {
-	sortBy(items, c.query("order_by"))
+	return pagedFrom(c, name, items, view, "created_at_asc")
+}
+
+// pagedFrom is the same with another order where none is asked for.
+func pagedFrom[T resource](c *call, name string, items []T, view func(T) doc, order string) (any, error) {
+	sortBy(items, c.query("order_by"), order)
 	total := len(items)
 	items = page(c, items, "page_size", 20)
 	return doc{name: views(items, view), "total_count": total}, nil
@@ -67,10 +73,12 @@ func paged[T resource](c *call, name string, items []T, view func(T) doc) (any, 
 
 // pagedV1 is the same for instance v1, which tells the total in a header.
 func pagedV1[T resource](c *call, name string, items []T, view func(T) doc) (any, error) {
-	if o := c.query("order"); o != "" {
-		sortBy(items, map[string]string{"creation_date_asc": "created_at_asc", "creation_date_desc": "created_at_desc",
-			"modification_date_asc": "updated_at_asc", "modification_date_desc": "updated_at_desc"}[o])
+	order := "created_at_asc"
+	if name == "servers" {
+		order = "created_at_desc" // the only listing of instance v1 that knows orders
 	}
+	sortBy(items, map[string]string{"creation_date_asc": "created_at_asc", "creation_date_desc": "created_at_desc",
+		"modification_date_asc": "updated_at_asc", "modification_date_desc": "updated_at_desc"}[c.query("order")], order)
 	c.total(len(items))
 	return doc{name: views(page(c, items, "per_page", 50), view)}, nil
 }
@@ -165,6 +173,18 @@ func (c *call) values(names ...string) []string {
 		}
 	}
 	return out
+}
+
+// known are the values of a field for an enumeration, without the "unknown" that
+// the SDK sends for one that is not to filter.
+func (c *call) known(names ...string) []string {
+	return slices.DeleteFunc(c.values(names...), func(v string) bool { return strings.HasPrefix(v, "unknown") })
+}
+
+// agrees says whether a fact is as a boolean filter wants it, if there is one.
+func (c *call) agrees(name string, fact bool) bool {
+	value, given := c.flag(name)
+	return !given || value == fact
 }
 
 // oneOf says whether a value is among those asked for, if any are.

@@ -143,6 +143,7 @@ func (r *Region) catalogueRoutes() {
 	r.route("GET /marketplace/v2/local-images", http.StatusOK, listLocalImages)
 	r.route("GET /marketplace/v2/local-images/{id}", http.StatusOK, getLocalImage)
 	r.route("GET /marketplace/v2/images", http.StatusOK, listMarketplaceImages)
+	r.route("GET /marketplace/v2/images/{id}", http.StatusOK, getMarketplaceImage)
 	r.route("GET /product-catalog/v2alpha1/public-catalog/products", http.StatusOK, listProducts)
 }
 

@@ -96,7 +96,7 @@ func prefixes(ps []netip.Prefix) []string {
 }
 
 func listGateways(c *call) (any, error) {
-	types, status, pns := c.values("types"), c.values("status"), c.values("private_network_ids")
+	types, status, pns := c.values("types"), c.known("status"), c.values("private_network_ids")
 	items := c.Gateways.where(func(g *gateway) bool {
 		inPN := len(pns) == 0 || c.GatewayNetworks.any(func(n *gatewayNetwork) bool {
 			return n.Gateway == g.ID && oneOf(n.PrivateNetwork, pns)

@@ -56,7 +56,7 @@ func (c *call) viewGatewayNetwork(n *gatewayNetwork) doc {
 }
 
 func listGatewayNetworks(c *call) (any, error) {
-	status, gateways, pns := c.values("status"), c.values("gateway_ids", "gateway_id"), c.values("private_network_ids")
+	status, gateways, pns := c.known("status"), c.values("gateway_ids", "gateway_id"), c.values("private_network_ids")
 	masquerade, filter := c.flag("masquerade_enabled")
 	items := c.GatewayNetworks.where(func(n *gatewayNetwork) bool {
 		return n.Zone == c.zone() && oneOf(n.Status, status) && oneOf(n.Gateway, gateways) && oneOf(n.PrivateNetwork, pns) &&

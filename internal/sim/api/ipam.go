@@ -88,12 +88,10 @@ func (w *world) reverses(i *ipamIP) []ipamReverse {
 func listIPs(c *call) (any, error) {
 	ids, wantPN := c.values("ip_ids"), c.query("private_network_id")
 	vpcs, subnets := c.values("vpc_id", "source_vpc_id"), c.values("subnet_id")
-	types := c.values("resource_types", "resource_type")
-	if len(types) == 1 && types[0] == "unknown_type" {
-		types = nil
-	}
+	types := c.known("resource_types", "resource_type")
 	attached, byAttached := c.flag("attached")
 	ipv6, byFamily := c.flag("is_ipv6")
+	regional, byScope := c.flag("regional")
 	items := c.IPs.where(func(i *ipamIP) bool {
 		r := i.seen()
 		if r == nil {
@@ -106,10 +104,11 @@ func listIPs(c *call) (any, error) {
 			(wantPN == "" || i.PrivateNetwork == wantPN) && oneOf(i.Subnet, subnets) && oneOf(c.vpcOf(i), vpcs) &&
 			oneOf(r.Type, types) && oneOf(r.ID, c.values("resource_id", "resource_ids")) &&
 			strings.Contains(r.Name, c.query("resource_name")) && oneOf(i.Zone, c.values("zonal")) &&
+			(!byScope || regional == (i.Zone == "" && i.PrivateNetwork == "")) &&
 			(c.query("mac_address") == "" || strings.EqualFold(r.MAC, c.query("mac_address"))) &&
 			(!byAttached || attached == (r.Type != "")) && (!byFamily || ipv6 == i.Address.Addr().Is6())
 	})
-	return paged(c, "ips", items, c.viewIP)
+	return pagedFrom(c, "ips", items, c.viewIP, "created_at_desc")
 }
 
 func (w *world) vpcOf(i *ipamIP) string {

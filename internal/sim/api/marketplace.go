@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/sha1"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,15 +94,13 @@ func viewLocalImage(i localImage) doc {
 }
 
 func listLocalImages(c *call) (any, error) {
-	label, zone, kind := c.query("image_label"), c.query("zone"), c.query("type")
-	if kind == "unknown_type" {
-		kind = ""
-	}
+	label, zone, kinds := c.query("image_label"), c.query("zone"), c.known("type")
 	var out []localImage
 	known := label == "" // an image id or version id is not looked up
 	for _, i := range allLocalImages() {
 		known = known || i.Label == label
-		if (label == "" || i.Label == label) && (zone == "" || i.Zone == zone) && (kind == "" || i.Type == kind) {
+		if (label == "" || i.Label == label) && (zone == "" || i.Zone == zone) && oneOf(i.Type, kinds) && oneOf(i.Arch, c.known("arch")) &&
+			oneOf(i.product(), c.values("image_id")) {
 			out = append(out, i)
 		}
 	}
@@ -118,12 +117,37 @@ func getLocalImage(c *call) (any, error) {
 	return nil, notFound("LocalImage", c.path("id"))
 }
 
+// product is the id of an image in all its zones and shapes.
+func (i localImage) product() string { return localImage{i.catalogueImage, "", "", ""}.part("product") }
+
+func viewMarketplaceImage(i catalogueImage) doc {
+	category := "distribution"
+	switch {
+	case i.GPU:
+		category = "Machine Learning"
+	case slices.Contains([]string{"docker", "gitlab", "nextcloud", "openvpn", "wordpress"}, i.Label):
+		category = "instantapp"
+	}
+	return doc{"id": localImage{catalogueImage: i}.product(), "name": i.Name, "label": i.Label, "description": "", "logo": "",
+		"categories": []string{category}, "created_at": "2026-01-01T00:00:00.000000Z", "updated_at": "2026-01-01T00:00:00.000000Z", "valid_until": nil}
+}
+
+func getMarketplaceImage(c *call) (any, error) {
+	for _, i := range catalogue().images {
+		if (localImage{catalogueImage: i}).product() == c.path("id") {
+			return viewMarketplaceImage(i), nil
+		}
+	}
+	return nil, notFound("MarketplaceImage", c.path("id"))
+}
+
 func listMarketplaceImages(c *call) (any, error) {
 	out := []doc{}
 	for _, i := range catalogue().images {
-		out = append(out, doc{"id": localImage{i, "", "", ""}.part("product"), "name": i.Name, "label": i.Label,
-			"description": "", "logo": "", "categories": []string{"distribution"},
-			"created_at": "2026-01-01T00:00:00.000000Z", "updated_at": "2026-01-01T00:00:00.000000Z", "valid_until": nil})
+		v, arch := viewMarketplaceImage(i), c.known("arch")
+		if (oneOf("x86_64", arch) || (i.ARM && oneOf("arm64", arch))) && oneOf(v["categories"].([]string)[0], c.values("category")) {
+			out = append(out, v)
+		}
 	}
 	return doc{"images": page(c, out, "page_size", 50), "total_count": len(out)}, nil
 }

@@ -276,7 +276,7 @@ func detachServerNICV2(c *call) (any, error) {
 // pagedByToken is the v2alpha1 envelope. It pages by token: page=N is ignored,
 // so that clients which ask that way get the first page again.
 func pagedByToken[T resource](c *call, name string, items []T, view func(T) doc) (any, error) {
-	sortBy(items, c.query("order_by"))
+	sortBy(items, c.query("order_by"), "created_at_desc")
 	size, from := c.number("page_size", 50), 0
 	if t := c.query("page_token"); t != "" {
 		from = slices.IndexFunc(items, func(v T) bool { return v.meta().ID == t }) + 1

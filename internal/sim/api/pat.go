@@ -21,10 +21,7 @@ func (w *world) viewPATRule(p *patRule) doc {
 }
 
 func listPATRules(c *call) (any, error) {
-	gateways, ips, protocol := c.values("gateway_ids", "gateway_id"), c.values("private_ips", "private_ip"), c.values("protocol")
-	if len(protocol) == 1 && protocol[0] == "unknown_protocol" {
-		protocol = nil
-	}
+	gateways, ips, protocol := c.values("gateway_ids", "gateway_id"), c.values("private_ips", "private_ip"), c.known("protocol")
 	items := c.PATRules.where(func(p *patRule) bool {
 		return p.Zone == c.zone() && oneOf(p.Gateway, gateways) && oneOf(p.PrivateIP.String(), ips) && oneOf(p.Protocol, protocol)
 	})

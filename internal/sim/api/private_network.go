@@ -53,7 +53,8 @@ func (c *call) viewPrivateNetwork(p *privateNetwork) doc {
 func listPrivateNetworks(c *call) (any, error) {
 	ids := c.values("private_network_ids")
 	items := c.PrivateNetworks.where(func(p *privateNetwork) bool {
-		return p.Region == c.regionName() && c.matches(&p.record) && oneOf(p.VPC, c.values("vpc_id")) && oneOf(p.ID, ids)
+		return p.Region == c.regionName() && c.matches(&p.record) && oneOf(p.VPC, c.values("vpc_id")) && oneOf(p.ID, ids) &&
+			c.agrees("dhcp_enabled", true) && c.agrees("object_storage_private_access_enabled", false)
 	})
 	return paged(c, "private_networks", items, c.viewPrivateNetwork)
 }

@@ -122,17 +122,20 @@ func listServers(c *call) (any, error) {
 	ids, pns, kind := c.values("servers"), c.values("private_networks", "private_network"), c.query("commercial_type")
 	state, withIP := strings.ReplaceAll(c.query("state"), "+", " "), c.query("with_ip")
 	without, byIP := c.flag("without_ip")
+	mac := c.query("private_nic_mac_address")
 	items := c.Servers.where(func(s *server) bool {
 		ips := c.publicIPs(s)
-		inPN := len(pns) == 0
+		inPN, hasMAC := len(pns) == 0, mac == ""
 		for _, n := range c.nicsOf(s.ID) {
 			inPN = inPN || oneOf(n.PrivateNetwork, pns)
+			hasMAC = hasMAC || strings.EqualFold(n.MAC, mac)
 		}
 		hasIP := withIP == ""
 		for _, ip := range ips {
 			hasIP = hasIP || ip["address"] == withIP
 		}
-		return s.Zone == c.zone() && c.matchesV1(&s.record) && oneOf(s.ID, ids) && inPN && hasIP &&
+		return s.Zone == c.zone() && c.matchesV1(&s.record) && oneOf(s.ID, ids) && inPN && hasMAC && hasIP &&
+			c.query("private_ip") == "" &&
 			(kind == "" || s.Type == kind) && (state == "" || s.State == state) && (!byIP || without == (len(ips) == 0))
 	})
 	return pagedV1(c, "servers", items, c.viewServer)

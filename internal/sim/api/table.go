@@ -1,8 +1,6 @@
 package api
 
 import (
-	"sort"
-	"strings"
 	"time"
 )
 
@@ -109,25 +107,6 @@ func remove[T resource](w *world, t *table[T], id string) {
 func change[T resource](w *world, t *table[T], v T) {
 	v.meta().touch()
 	w.effect("changed", t.Kind, v.meta().ID)
-}
-
-// sortBy orders a listing as order_by asks: created_at_asc unless told.
-func sortBy[T resource](items []T, orderBy string) {
-	field, descending := strings.CutSuffix(orderBy, "_desc")
-	field = strings.TrimSuffix(field, "_asc")
-	less := func(a, b *record) bool { return a.Created.Before(b.Created) }
-	switch field {
-	case "name":
-		less = func(a, b *record) bool { return a.Name < b.Name }
-	case "updated_at":
-		less = func(a, b *record) bool { return a.Updated.Before(b.Updated) }
-	}
-	sort.SliceStable(items, func(i, j int) bool {
-		if descending {
-			i, j = j, i
-		}
-		return less(items[i].meta(), items[j].meta())
-	})
 }
 
 // anyTag says whether a resource has one of the tags.

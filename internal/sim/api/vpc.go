@@ -62,9 +62,9 @@ func (c *call) materialize() {
 
 func listVPCs(c *call) (any, error) {
 	c.materialize()
-	isDefault, filter := c.flag("is_default")
 	items := c.VPCs.where(func(v *vpc) bool {
-		return v.Region == c.regionName() && c.matches(&v.record) && (!filter || v.Default == isDefault)
+		return v.Region == c.regionName() && c.matches(&v.record) && c.agrees("is_default", v.Default) &&
+			c.agrees("routing_enabled", v.Routing) && c.agrees("object_storage_private_access_enabled", false)
 	})
 	return paged(c, "vpcs", items, c.viewVPC)
 }

@@ -38,20 +38,24 @@ func (r *Region) connectorRoutes(base string) {
 	r.route("DELETE "+base+"/ingress-rules/{id}", http.StatusNoContent, deleteIngressRule)
 }
 
-func (c *call) viewConnector(k *connector) doc {
-	status := "orphan"
-	if c.Connectors.any(func(o *connector) bool { return o.VPC == k.Target && o.Target == k.VPC }) {
-		status = "peered"
+// connectorStatus says whether a connector works: only once there is one for the way back.
+func (w *world) connectorStatus(k *connector) string {
+	if w.Connectors.any(func(o *connector) bool { return o.VPC == k.Target && o.Target == k.VPC }) {
+		return "peered"
 	}
+	return "orphan"
+}
+
+func (c *call) viewConnector(k *connector) doc {
 	return doc{"id": k.ID, "srn": noSRN, "name": k.Name, "tags": k.Tags, "organization_id": c.organization(k.Project), "project_id": k.Project,
-		"region": k.Region, "status": status, "vpc_id": k.VPC, "target_vpc_id": k.Target,
+		"region": k.Region, "status": c.connectorStatus(k), "vpc_id": k.VPC, "target_vpc_id": k.Target,
 		"created_at": stamp(k.Created), "updated_at": stamp(k.Updated)}
 }
 
 func listConnectors(c *call) (any, error) {
 	items := c.Connectors.where(func(k *connector) bool {
 		return k.Region == c.regionName() && c.matches(&k.record) && oneOf(k.VPC, c.values("vpc_id")) &&
-			oneOf(k.Target, c.values("target_vpc_id"))
+			oneOf(k.Target, c.values("target_vpc_id")) && oneOf(c.connectorStatus(k), c.known("status"))
 	})
 	return paged(c, "vpc_connectors", items, c.viewConnector)
 }
@@ -123,7 +127,8 @@ func (c *call) viewIngressRule(r *ingressRule) doc {
 func listIngressRules(c *call) (any, error) {
 	items := c.IngressRules.where(func(r *ingressRule) bool {
 		return r.Region == c.regionName() && c.matches(&r.record) && oneOf(r.VPC, c.values("vpc_id")) &&
-			oneOf(r.PrivateNetwork, c.values("nexthop_private_network_id"))
+			oneOf(r.PrivateNetwork, c.values("nexthop_private_network_id")) &&
+			oneOf(r.NexthopIP, c.values("nexthop_resource_ip")) && c.agrees("is_ipv6", r.Source.Addr().Is6())
 	})
 	return paged(c, "rules", items, c.viewIngressRule)
 }

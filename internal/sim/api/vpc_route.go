@@ -50,18 +50,15 @@ func listRoutes(c *call) (any, error) {
 // listRoutesWithNexthop also shows the routes that the VPC has by itself: one
 // for each subnet and the default route of a gateway. Tags do not filter them.
 func listRoutesWithNexthop(c *call) (any, error) {
-	out, types := []doc{}, c.values("nexthop_resource_type")
-	if len(types) == 1 && types[0] == "unknown_type" {
-		types = nil
-	}
+	out, types := []doc{}, c.known("nexthop_resource_type")
 	show := func(d, r doc) {
-		family, byFamily := c.flag("is_ipv6")
 		dest, _ := netip.ParsePrefix(r["destination"].(string))
 		if oneOf(r["vpc_id"].(string), c.values("vpc_id")) && oneOf(d["nexthop_resource_type"].(string), types) &&
 			wants(c, "nexthop_private_network_id", r["nexthop_private_network_id"]) &&
-			wants(c, "nexthop_resource_id", r["nexthop_resource_id"]) &&
+			wants(c, "nexthop_resource_id", r["nexthop_resource_id"]) && covers(dest, c.query("contains")) &&
+			wants(c, "nexthop_vpc_connector_id", r["nexthop_vpc_connector_id"]) &&
 			oneOf(dest.String(), c.values("destination")) && oneOf(r["type"].(string), routeTypes(c)) &&
-			(!byFamily || family == dest.Addr().Is6()) {
+			c.agrees("is_ipv6", dest.Addr().Is6()) {
 			d["route"] = r
 			out = append(out, d)
 		}
@@ -89,12 +86,18 @@ func listRoutesWithNexthop(c *call) (any, error) {
 	return doc{"routes": list(page(c, out, "page_size", 20)), "total_count": len(out)}, nil
 }
 
-func routeTypes(c *call) []string {
-	t := c.values("types", "type")
-	if len(t) == 1 && t[0] == "unknown_route_type" {
-		return nil
+// covers says whether a route's destination contains a network, if one is asked
+// for.
+func covers(dest netip.Prefix, text string) bool {
+	if text == "" {
+		return true
 	}
-	return t
+	p, err := netip.ParsePrefix(text)
+	return err == nil && dest.Bits() <= p.Bits() && dest.Contains(p.Addr())
+}
+
+func routeTypes(c *call) []string {
+	return c.known("types", "type")
 }
 
 func wants(c *call, name string, have any) bool {
