@@ -100,3 +100,16 @@ func TestCustomResource(t *testing.T) {
 		t.Errorf("%v", moved)
 	}
 }
+
+// Names set for an address show from the second read on, with a dot at the end.
+func TestReverseNamesOfAnAddress(t *testing.T) {
+	r := newRegion(t)
+	ip := ips + "/" + str(r.do("POST", ips, body{"project_id": project, "source": body{"private_network_id": r.network()}}), "id")
+	if got := r.do("PATCH", ip, body{"reverses": []body{{"hostname": "node.example.org"}}}); len(got["reverses"].([]any)) != 0 {
+		t.Errorf("shown at once: %v", got)
+	}
+	first, second := r.do("GET", ip, nil), r.do("GET", ip, nil)
+	if len(first["reverses"].([]any)) != 0 || str(second, "reverses", 0, "hostname") != "node.example.org." {
+		t.Errorf("%v, then %v", first["reverses"], second["reverses"])
+	}
+}

@@ -24,8 +24,9 @@ type ipamIP struct {
 	// Auto addresses were taken by a product and go with what uses them.
 	Auto     bool
 	Reverses []ipamReverse
-	// ReversesAt is when they show.
-	ReversesAt time.Time
+	// ReversesUnseen says that they were just set: IPAM looks them up behind the
+	// scenes, and the first read still goes without them.
+	ReversesUnseen bool
 }
 
 type ipamResource struct {
@@ -76,13 +77,20 @@ func (w *world) viewIP(i *ipamIP) doc {
 }
 
 // reverses are the names of an address: those that it has by itself, and those
-// that were set, a moment later.
+// that were set, from the second read on.
 func (w *world) reverses(i *ipamIP) []ipamReverse {
 	out := w.defaultReverses(i)
-	if now().After(i.ReversesAt) {
+	if !i.ReversesUnseen {
 		out = append(out, i.Reverses...)
 	}
 	return list(out)
+}
+
+// readIP shows an address to a client; from then on its new names show too.
+func (c *call) readIP(i *ipamIP) doc {
+	d := c.viewIP(i)
+	i.ReversesUnseen = false
+	return d
 }
 
 func listIPs(c *call) (any, error) {
@@ -108,7 +116,7 @@ func listIPs(c *call) (any, error) {
 			(c.query("mac_address") == "" || strings.EqualFold(r.MAC, c.query("mac_address"))) &&
 			(!byAttached || attached == (r.Type != "")) && (!byFamily || ipv6 == i.Address.Addr().Is6())
 	})
-	return pagedFrom(c, "ips", items, c.viewIP, "created_at_desc")
+	return pagedFrom(c, "ips", items, c.readIP, "created_at_desc")
 }
 
 func (w *world) vpcOf(i *ipamIP) string {
@@ -242,7 +250,7 @@ func getIP(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.viewIP(i), nil
+	return c.readIP(i), nil
 }
 
 func updateIP(c *call) (any, error) {
@@ -260,7 +268,7 @@ func updateIP(c *call) (any, error) {
 		return nil, err
 	}
 	if in.Reverses.given && !in.Reverses.null {
-		i.Reverses, i.ReversesAt = nil, now().Add(c.clock.Scale(namePropagates))
+		i.Reverses = nil
 		for _, r := range in.Reverses.value {
 			r.Hostname = strings.TrimSuffix(r.Hostname, ".") + "."
 			i.Reverses = append(i.Reverses, r)
@@ -269,7 +277,7 @@ func updateIP(c *call) (any, error) {
 	change(c.world, c.IPs, i)
 	d := c.viewIP(i)
 	if in.Reverses.given {
-		d["reverses"] = []ipamReverse{} // they are set behind the scenes
+		d["reverses"], i.ReversesUnseen = []ipamReverse{}, true
 	}
 	return d, nil
 }

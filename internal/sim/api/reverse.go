@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 )
-
-// namePropagates is how long IPAM takes to show a reverse name that was set.
-const namePropagates = time.Second
 
 // checkReverse refuses a reverse name that does not resolve to its address yet.
 func (w *world) checkReverse(name string, a netip.Addr) error {
