@@ -13,8 +13,11 @@ import (
 
 // checkIdentifiers looks at the ids in a call's path, query and body.
 func (c *call) checkIdentifiers() error {
-	if strings.HasPrefix(c.req.URL.Path, "/instance/v1/") {
+	switch {
+	case strings.HasPrefix(c.req.URL.Path, "/instance/v1/"):
 		return c.checkIdentifiersV1()
+	case strings.HasPrefix(c.req.URL.Path, "/product-catalog/"):
+		return nil // its ids are names of products, too
 	}
 	if argument, id := c.pathIdentifier(); id != "" && !uuidPattern.MatchString(id) {
 		return notUUID(argument)
