@@ -132,7 +132,7 @@ func score(t *testing.T, recording, ops string, least float64) {
 		return // the recording has none of these operations
 	}
 	got := 100 * float64(match) / float64(total)
-	t.Logf("%.1f%% of %d steps", got, total)
+	t.Logf("%s: %.1f%% of %d steps", strings.TrimSuffix(filepath.Base(recording), ".jsonl.gz"), got, total)
 	if got >= least {
 		return
 	}
