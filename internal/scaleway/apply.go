@@ -37,7 +37,7 @@ func (c *Cloud) Apply(ctx context.Context, a plan.Action, known plan.Known) (pla
 		o, err = c.apply(ctx, j)
 	}
 	if err != nil {
-		return o, failed(fmt.Sprintf("%s could not be brought to what the file says", describe(j.step)), err)
+		return o, c.failed(fmt.Sprintf("%s could not be brought to what the file says", describe(j.step)), err)
 	}
 	return o, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -34,6 +35,9 @@ type Options struct {
 	Decorators []Decorator
 	Retry      Retry // zero fields take their defaults
 	Pace       Pace  // zero fields take their defaults
+	// Notice tells a person why a call takes long: that it fails in passing and
+	// until when it is repeated. nil tells nobody.
+	Notice func(string)
 }
 
 // Cloud is one estate's view of Scaleway. It is safe for concurrent use.
@@ -44,6 +48,7 @@ type Cloud struct {
 	zone    scw.Zone
 	retry   Retry
 	pace    Pace
+	access  access
 
 	vpc       *vpc.API
 	iam       *iam.API
@@ -73,6 +78,10 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 		region: scw.Region(o.Estate.Scaleway.Region), zone: scw.Zone(o.Estate.Scaleway.Zones[0]),
 		retry: o.Retry.orDefaults(), pace: o.Pace.orDefaults(),
 	}
+	c.access = access{key: p.AccessKey, from: p.keyFrom}
+	if p.APIURL != "" {
+		c.access.endpoint = p.urlFrom
+	}
 	client, err := c.client(p, o)
 	if err != nil {
 		return nil, s.warnings, err
@@ -97,6 +106,9 @@ func (c *Cloud) client(p profile, o Options) (*scw.Client, error) {
 		return nil, outcome.Refuse("Scaleway cannot be reached", "there is no API key",
 			"set SCW_ACCESS_KEY and SCW_SECRET_KEY, or run scw init")
 	}
+	if u, err := url.Parse(p.APIURL); p.APIURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return nil, outcome.Refuse("Scaleway cannot be reached", fmt.Sprintf("%s is not the address of an API", p.APIURL), "correct it in "+c.access.endpoint)
+	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = 32
 	if p.Insecure {
@@ -108,7 +120,11 @@ func (c *Cloud) client(p profile, o Options) (*scw.Client, error) {
 	}
 	options := []scw.ClientOption{
 		scw.WithAuth(p.AccessKey, p.SecretKey),
-		scw.WithHTTPClient(&http.Client{Transport: &metadata{&headers{&retrying{network, c.retry}}}}),
+		scw.WithHTTPClient(&http.Client{
+			Transport: &metadata{&headers{&retrying{next: network, retry: c.retry, trouble: trouble{notice: o.Notice}}}},
+			// The API sends nobody elsewhere; whoever does must not get the secret key.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}),
 		scw.WithDefaultProjectID(c.project), scw.WithDefaultRegion(c.region), scw.WithDefaultZone(c.zone),
 		scw.WithUserAgent(orText(o.UserAgent, "bastide")),
 	}

@@ -21,6 +21,8 @@ type profile struct {
 	Project   string `yaml:"default_project_id"`
 	Region    string `yaml:"default_region"`
 	Zone      string `yaml:"default_zone"`
+
+	keyFrom, urlFrom string // where the API key and the endpoint come from, for messages
 }
 
 // over lays a profile over another.
@@ -29,6 +31,12 @@ func (p profile) over(below profile) profile {
 		if *s == "" {
 			*s = from
 		}
+	}
+	if p.SecretKey == "" {
+		p.keyFrom = below.keyFrom
+	}
+	if p.APIURL == "" {
+		p.urlFrom = below.urlFrom
 	}
 	pick(&p.AccessKey, below.AccessKey)
 	pick(&p.SecretKey, below.SecretKey)
@@ -92,6 +100,12 @@ func (s *settings) environment() (profile, error) {
 				s.warnings = append(s.warnings, fmt.Sprintf("%s is an old name; use %s", name, v.names[0]))
 			}
 			*v.into(&p) = value
+			switch v.names[0] {
+			case "SCW_SECRET_KEY":
+				p.keyFrom = name
+			case "SCW_API_URL":
+				p.urlFrom = name
+			}
 			break
 		}
 	}
@@ -129,6 +143,7 @@ func (s *settings) file() (profile, error) {
 			"it is not the YAML that it should be", "correct it, or set SCW_ACCESS_KEY and SCW_SECRET_KEY and move it away")
 	}
 	name := orText(wanted, config.Active)
+	config.Top = config.Top.named("the default profile of " + path)
 	if name == "" || name == "default" {
 		return config.Top, nil
 	}
@@ -137,7 +152,13 @@ func (s *settings) file() (profile, error) {
 		return profile{}, outcome.Refuse(fmt.Sprintf("the profile %s cannot be used", name),
 			fmt.Sprintf("%s has no such profile", path), "correct SCW_PROFILE or active_profile")
 	}
-	return named.over(config.Top), nil
+	return named.named(fmt.Sprintf("the profile %s of %s", name, path)).over(config.Top), nil
+}
+
+// named notes where a profile's settings come from.
+func (p profile) named(from string) profile {
+	p.keyFrom, p.urlFrom = from, from
+	return p
 }
 
 // read finds the configuration file; no file is no error unless one was named.

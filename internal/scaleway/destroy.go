@@ -115,7 +115,7 @@ func (c *Cloud) Delete(ctx context.Context, r Removal) error {
 	if err == nil || notFound(err) {
 		return nil
 	}
-	return failed(fmt.Sprintf("the %s %s (%s) could not be deleted", r.Item.Kind, r.Item.Name, r.Item.CloudID), err)
+	return c.failed(fmt.Sprintf("the %s %s (%s) could not be deleted", r.Item.Kind, r.Item.Name, r.Item.CloudID), err)
 }
 
 func (c *Cloud) remove(ctx context.Context, it Item) error {
@@ -171,8 +171,8 @@ func (c *Cloud) freed(ctx context.Context, remove func() error) error {
 		if err == nil || waited > forFree || !(inUse(err) || passing(err)) {
 			return err
 		}
-		if err := sleep(ctx, c.pace.next(waited)); err != nil {
-			return err
+		if ended := sleep(ctx, c.pace.next(waited)); ended != nil {
+			return orLast(ended, err)
 		}
 	}
 }

@@ -2,12 +2,12 @@ package scaleway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"bastide/internal/blueprint"
-	"bastide/internal/outcome"
 
 	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
@@ -83,7 +83,7 @@ func (c *Cloud) findGuests(ctx context.Context, f *found) error {
 		if err == nil || notFound(err) {
 			return nil
 		}
-		return cannotTell(fmt.Sprintf("the server %s could not be read", ids[i]), err)
+		return c.cannotTell(fmt.Sprintf("the server %s could not be read", ids[i]), err)
 	})
 	f.guests = map[string]bool{}
 	for i, id := range ids {
@@ -198,23 +198,34 @@ func (f *found) things() map[string]bool {
 
 // listInterfaces reads a listing that goes from token to token.
 func (c *Cloud) listInterfaces(ctx context.Context, networks []string) ([]*instancev2.PrivateNetworkInterfaceSummary, error) {
+	const what = "the interfaces of the private network could not be listed"
 	var out []*instancev2.PrivateNetworkInterfaceSummary
 	var token *string
-	for {
+	seen := map[string]bool{}
+	for n := 1; ; n++ {
+		ctx, _ := seeHeader(ctx)
 		r, err := c.nics.ListPrivateNetworkInterfaces(&instancev2.ListPrivateNetworkInterfacesRequest{Zone: c.zone, ProjectID: c.project, PrivateNetworkIDs: networks,
 			PageToken: token, PageSize: scw.Uint32Ptr(pageSize)}, scw.WithContext(ctx))
 		if err != nil {
-			return nil, cannotTell("the interfaces of the private network could not be listed", err)
+			return nil, c.cannotTell(what, err)
 		}
-		out = append(out, r.PrivateNetworkInterfaces...)
-		if r.NextPageToken == nil || *r.NextPageToken == "" {
-			if int(r.TotalCount) > len(out) {
-				return nil, outcome.CannotTell("the interfaces of the private network could not be listed",
-					fmt.Sprintf("the listing says that there are %d and shows %d", r.TotalCount, len(out)), "run the command again; nothing was changed")
+		for _, v := range r.PrivateNetworkInterfaces {
+			if v == nil || v.ID == "" || seen[v.ID] {
+				return nil, c.cannotTell(what, errors.New("the listing has an entry without an ID, or one twice"))
 			}
-			return out, nil
+			seen[v.ID] = true
+			out = append(out, v)
 		}
-		token = r.NextPageToken
+		if n > mostPages {
+			return nil, c.cannotTell(what, errors.New("the listing has no end"))
+		}
+		if token = r.NextPageToken; token != nil && *token != "" {
+			continue
+		}
+		if int(r.TotalCount) > len(out) {
+			return nil, c.cannotTell(what, fmt.Errorf("the listing says that there are %d and shows %d", r.TotalCount, len(out)))
+		}
+		return out, nil
 	}
 }
 

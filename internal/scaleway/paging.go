@@ -66,13 +66,13 @@ func (l listing[T]) all(ctx context.Context, c *Cloud) ([]T, error) {
 	for n := 1; n <= rereads; n++ {
 		items, err := l.once(ctx)
 		if err != nil {
-			return nil, cannotTell(fmt.Sprintf("the %s could not be listed", l.what), err)
+			return nil, c.cannotTell(fmt.Sprintf("the %s could not be listed", l.what), err)
 		}
 		if doubt = l.check(items); doubt == nil {
 			return items.items, nil
 		}
 		if err := sleep(ctx, c.retry.pause(n)); err != nil {
-			return nil, err
+			return nil, orLast(err, outcome.CannotTell(fmt.Sprintf("the %s could not be listed", l.what), doubt.Error(), "run the command again; nothing was changed"))
 		}
 	}
 	return nil, outcome.CannotTell(fmt.Sprintf("the %s could not be listed", l.what), doubt.Error(),
@@ -167,7 +167,7 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 		return res, err
 	}
 	*h = res.Header
-	if res.StatusCode != http.StatusOK {
+	if res.StatusCode >= 300 {
 		return res, nil
 	}
 	if err := holdsList(res); err != nil {

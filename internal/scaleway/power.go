@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -95,7 +96,9 @@ func atRest(s *instance.Server) bool {
 // for ever instead of waiting for ours.
 func (c *Cloud) checkUserData(ctx context.Context, name, id string) error {
 	r, err := c.instances.GetServerUserData(&instance.GetServerUserDataRequest{Zone: c.zone, ServerID: id, Key: "cloud-init"}, scw.WithContext(ctx))
-	if notFound(err) {
+	// A key that is not set is answered with a bare 404; the server itself was
+	// read just now.
+	if statusOf(err) == http.StatusNotFound || notFound(err) {
 		return nil
 	}
 	if err != nil {

@@ -120,7 +120,7 @@ func prune(s *instance.Server) *instance.Server {
 // anything cannot be told from it.
 func given[T any](v *T) (*T, error) {
 	if v == nil {
-		return nil, &lostError{"the", "call", errors.New("the answer is empty")}
+		return nil, &lostError{method: "the", path: "call", err: errors.New("the answer is empty")}
 	}
 	return v, nil
 }

@@ -238,8 +238,8 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 func TestUnreadableListingsStopEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, privateEstate(1))
-	w.budget = 60e6
 	w.mustUp()
+	w.budget, w.attempt, w.backoff = 15e6, 300e6, 2e6
 	mark := len(w.region.Requests(0))
 	var listings []string
 	if _, err := w.cloud().Inventory(t.Context()); err != nil {
@@ -252,9 +252,19 @@ func TestUnreadableListingsStopEverything(t *testing.T) {
 		"cut short": {ShortPage: 1},
 		"forbidden": {Status: 403, Body: map[string]any{"type": "permissions_denied", "message": "insufficient permissions",
 			"details": []map[string]any{{"action": "read", "resource": "x"}}}},
-		"failing":   {Status: 500, Body: map[string]any{"message": "internal error"}},
-		"truncated": {Truncate: 10},
-		"cut off":   {Drop: true},
+		"failing":        {Status: 500, Body: map[string]any{"message": "internal error"}},
+		"limited":        {Status: 429},
+		"truncated":      {Truncate: 10},
+		"cut off":        {Drop: true},
+		"hanging":        {Hang: true},
+		"a page":         {Status: 200, Body: "<html>welcome</html>", Headers: map[string]string{"Content-Type": "text/html"}},
+		"a missing page": {Status: 404, Body: "<html>not here</html>", Headers: map[string]string{"Content-Type": "text/html"}},
+		"sent elsewhere": {Status: 302, Body: "", Headers: map[string]string{"Location": "/"}},
+		"nothing":        {Status: 200, Body: ""},
+		"no content":     {Status: 204, Body: ""},
+		"null":           {Status: 200, Body: "null", Headers: map[string]string{"Content-Type": "application/json"}},
+		"a list":         {Status: 200, Body: "[]", Headers: map[string]string{"Content-Type": "application/json"}},
+		"an object":      {Status: 200, Body: map[string]any{}},
 	} {
 		for _, path := range listings {
 			if name == "forbidden" && strings.Contains(path, "ssh-keys") {
@@ -272,7 +282,7 @@ func TestUnreadableListingsStopEverything(t *testing.T) {
 				t.Errorf("destroy, %s %s: want exit code 4, got %v", path, name, err)
 			}
 			if n, which := w.writes(mark); n > 0 {
-				t.Errorf("%s %s: %d writes: %v", path, name, n, which)
+				t.Fatalf("%s %s: %d writes: %v", path, name, n, which)
 			}
 		}
 	}

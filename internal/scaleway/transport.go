@@ -9,7 +9,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +21,7 @@ type Retry struct {
 	Base    time.Duration // first back-off; default 250 ms
 	Cap     time.Duration // longest back-off; default 10 s
 	Budget  time.Duration // no new attempt is begun after this; default 90 s
+	Quiet   time.Duration // a call may fail for so long before the user is told; default 2 s
 }
 
 func (r Retry) orDefaults() Retry {
@@ -31,6 +34,7 @@ func (r Retry) orDefaults() Retry {
 	set(&r.Base, 250*time.Millisecond)
 	set(&r.Cap, 10*time.Second)
 	set(&r.Budget, 90*time.Second)
+	set(&r.Quiet, 2*time.Second)
 	return r
 }
 
@@ -45,12 +49,14 @@ func (r Retry) pause(n int) time.Duration {
 }
 
 // retrying repeats calls that may be repeated. Reads, PUT, PATCH and DELETE are
-// idempotent at Scaleway; a POST is repeated only when the rate limiter turned
-// it away before it had an effect. What became of any other failed POST is for
-// the caller to find out.
+// idempotent at Scaleway; a POST is repeated only when it had no effect for
+// certain: the rate limiter turned it away, or no connection was made to send it
+// on. What became of any other failed POST is for the caller to find out.
 type retrying struct {
-	next  http.RoundTripper
-	retry Retry
+	next    http.RoundTripper
+	retry   Retry
+	reached atomic.Bool // something answered once, so the endpoint is right
+	trouble trouble
 }
 
 func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -58,20 +64,34 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(t.retry.Budget)
+	begun := time.Now()
+	deadline := begun.Add(t.retry.Budget)
 	for n := 1; ; n++ {
 		res, err := t.attempt(req, body)
-		if !t.again(req, res, err) || time.Now().After(deadline) {
+		if res != nil {
+			t.reached.Store(true)
+		}
+		if !t.again(req, res, err) {
 			return res, err
 		}
-		if sleep(req.Context(), t.retry.pause(n)) != nil {
+		// A wait that the server asks for and that goes beyond the budget is
+		// not cut short: coming back earlier is what it asked not to do.
+		wait := max(t.retry.pause(n), retryAfter(res))
+		if time.Now().Add(wait).After(deadline) {
+			return res, err
+		}
+		if time.Since(begun)+wait > t.retry.Quiet {
+			t.trouble.tell(res, err, deadline)
+		}
+		if sleep(req.Context(), wait) != nil {
 			return res, err
 		}
 	}
 }
 
 // attempt makes the call once and reads the answer whole: a connection that is
-// cut half way through an answer is then a failed attempt like any other.
+// cut half way through an answer, or an answer that is no answer of the API, is
+// then a failed attempt like any other.
 func (t *retrying) attempt(req *http.Request, body []byte) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), t.retry.Attempt)
 	defer cancel()
@@ -87,25 +107,59 @@ func (t *retrying) attempt(req *http.Request, body []byte) (*http.Response, erro
 	if err != nil {
 		return nil, t.lost(req, err)
 	}
-	if isJSON(res) && len(answer) > 0 && !json.Valid(answer) {
-		return nil, t.lost(req, errors.New("the answer is cut short"))
+	if err := readable(req, res, answer); err != nil {
+		t.reached.Store(true)
+		return nil, t.lost(req, err)
 	}
 	res.Body = io.NopCloser(bytes.NewReader(answer))
 	res.ContentLength = int64(len(answer))
 	return res, nil
 }
 
+// readable says why an answer cannot be the API's. A page of a proxy with
+// status 200 is not a success: taken for one, a deletion would count as done.
+func readable(req *http.Request, res *http.Response, answer []byte) error {
+	anyText := strings.Contains(req.URL.Path, "/user_data/")
+	switch {
+	case len(answer) == 0 && req.Method == http.MethodGet && res.StatusCode < 300 && !anyText:
+		return errors.New("the answer is empty")
+	case len(answer) == 0:
+		return nil
+	case isJSON(res) && !json.Valid(answer):
+		return errors.New("the answer is cut short")
+	case isJSON(res) || res.StatusCode >= 300 || anyText:
+		return nil
+	}
+	return fmt.Errorf("the answer is %s and no JSON", orText(res.Header.Get("Content-Type"), "of no known type"))
+}
+
 func (t *retrying) again(req *http.Request, res *http.Response, err error) bool {
-	if req.Context().Err() != nil || errors.Is(err, ErrReadOnly) {
+	var nobody *unreachableError
+	if req.Context().Err() != nil || errors.Is(err, ErrReadOnly) || errors.As(err, &nobody) {
 		return false
 	}
-	if res != nil && res.StatusCode == http.StatusTooManyRequests {
+	if res != nil && res.StatusCode == http.StatusTooManyRequests || unsent(err) {
 		return true
 	}
 	if req.Method == http.MethodPost {
 		return false
 	}
 	return err != nil || res.StatusCode >= 500 && !settledRefusal(res)
+}
+
+// retryAfter is the wait that an answer asks for, in seconds or until a date.
+func retryAfter(res *http.Response) time.Duration {
+	if res == nil {
+		return 0
+	}
+	text := res.Header.Get("Retry-After")
+	if n, err := strconv.Atoi(text); err == nil && n > 0 && n < 1<<20 {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
 }
 
 // settledRefusal recognises permanent refusals behind a status that looks
@@ -127,31 +181,6 @@ func settledRefusal(res *http.Response) bool {
 		return true
 	}
 	return false
-}
-
-// lostError is an attempt without a usable answer. Whether the server acted on
-// it is not known.
-type lostError struct {
-	method, path string
-	err          error
-}
-
-func (e *lostError) Error() string {
-	return fmt.Sprintf("no usable answer to %s %s: %s", e.method, e.path, e.err)
-}
-func (e *lostError) Unwrap() error { return e.err }
-
-func (t *retrying) lost(req *http.Request, err error) error {
-	if req.Context().Err() != nil {
-		return req.Context().Err()
-	}
-	if errors.Is(err, ErrReadOnly) {
-		return err
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("none within %s", t.retry.Attempt)
-	}
-	return &lostError{req.Method, req.URL.Path, err}
 }
 
 // metadata refuses the SDK's question about the platform without asking anyone.

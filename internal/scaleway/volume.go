@@ -72,7 +72,7 @@ func (c *Cloud) findSnapshot(ctx context.Context, ref string) (*block.Snapshot, 
 			return nil, outcome.Refuse(what, fmt.Sprintf("%s has no such snapshot", c.zone), "correct talos.snapshot or import the Talos disk in that zone").Because(err)
 		}
 		if err != nil {
-			return nil, cannotTell(what, err)
+			return nil, c.cannotTell(what, err)
 		}
 		return s, nil
 	}

@@ -98,7 +98,7 @@ func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Co
 		case notFound(err):
 			return v, outcome.Fail(fmt.Sprintf("%s did not %s", w.what, w.to), "it cannot be found any more", "run the command again; it continues where this one stopped").Because(err)
 		case !passing(err):
-			return v, failed(fmt.Sprintf("%s did not %s", w.what, w.to), err)
+			return v, c.failed(fmt.Sprintf("%s did not %s", w.what, w.to), err)
 		default:
 			seen = err.Error()
 		}
@@ -141,60 +141,17 @@ func (c *Cloud) steady(ctx context.Context, limit time.Duration, change func(con
 		if err == nil || !busy(err) || waited > limit {
 			return err
 		}
-		if err := sleep(ctx, c.pace.next(waited)); err != nil {
-			return err
+		if ended := sleep(ctx, c.pace.next(waited)); ended != nil {
+			return orLast(ended, err)
 		}
 	}
 }
 
-// attempts bounds how often a creation whose answer was lost is sent again.
-const attempts = 5
-
-// ensure finds a thing or makes it, so that it exists once however often this
-// runs. No API of Scaleway takes an idempotency key: after a lost answer the
-// thing is looked for until any lag is over, and only then asked for again.
-func ensure[T any](ctx context.Context, c *Cloud, limit time.Duration, find func(context.Context) (T, bool, error), post func(context.Context) (T, error)) (T, error) {
-	v, _, err := ensureNew(ctx, c, limit, find, post)
-	return v, err
-}
-
-// ensureNew also says whether the thing was made just now, so that a reading may
-// not show it yet.
-func ensureNew[T any](ctx context.Context, c *Cloud, limit time.Duration, find func(context.Context) (T, bool, error), post func(context.Context) (T, error)) (v T, fresh bool, err error) {
-	v, found, err := find(ctx)
-	if err != nil || found {
-		return v, false, err
+// orLast is the error of a wait that its context ended: an interruption is just
+// that, a time limit leaves what was waited for.
+func orLast(ended, last error) error {
+	if last == nil || errors.Is(ended, context.Canceled) {
+		return ended
 	}
-	begun := time.Now()
-	for n := 1; ; n++ {
-		err := c.steady(ctx, limit, func(ctx context.Context) (err error) {
-			v, err = post(ctx)
-			return err
-		})
-		if err == nil || !uncertain(err) {
-			return v, true, err
-		}
-		found, lookErr := false, error(nil)
-		if v, found, lookErr = lookAgain(ctx, c, find); lookErr != nil || found {
-			return v, true, lookErr
-		}
-		if n == attempts || time.Since(begun) > limit {
-			return v, true, err
-		}
-	}
-}
-
-// lookAgain looks for something that may have just been made, for as long as a
-// reading may lag.
-func lookAgain[T any](ctx context.Context, c *Cloud, find func(context.Context) (T, bool, error)) (T, bool, error) {
-	begun := time.Now()
-	for {
-		v, found, err := find(ctx)
-		if err != nil || found || time.Since(begun) > c.pace.Settle {
-			return v, found, err
-		}
-		if err := sleep(ctx, max(c.pace.First, c.pace.Settle/5)); err != nil {
-			return v, false, err
-		}
-	}
+	return last
 }

@@ -43,17 +43,18 @@ func TestUntil(t *testing.T) {
 	}{
 		"the old state is shown after the change":   {waiting{limit: time.Minute}, []any{"stopped", "stopped", "starting", "running"}, ""},
 		"not visible yet":                           {waiting{limit: time.Minute, fresh: true}, []any{missing, missing, "starting", "running"}, ""},
-		"fails in passing":                          {waiting{limit: time.Minute}, []any{&scw.ResponseError{StatusCode: 503}, &lostError{"GET", "/x", errors.New("cut")}, "running"}, ""},
+		"fails in passing":                          {waiting{limit: time.Minute}, []any{&scw.ResponseError{StatusCode: 503}, &lostError{method: "GET", path: "/x", err: errors.New("cut")}, "running"}, ""},
 		"locked":                                    {waiting{limit: time.Minute}, []any{"starting", "locked"}, "Scaleway has locked it"},
 		"never":                                     {waiting{limit: 20 * time.Millisecond}, []any{"starting"}, "did not run within 20ms: it is starting"},
 		"never readable":                            {waiting{limit: 20 * time.Millisecond}, []any{&scw.ResponseError{StatusCode: 500, Message: "boom"}}, "boom"},
 		"forbidden":                                 {waiting{limit: time.Minute}, []any{&scw.PermissionsDeniedError{}}, "lacks the permission"},
 		"gone":                                      {waiting{limit: time.Minute, gone: true}, []any{"running", missing}, ""},
-		"untyped not found is gone as well":         {waiting{limit: time.Minute, gone: true}, []any{"to_delete", &scw.ResponseError{StatusCode: 404}}, ""},
+		"untyped not found is gone as well":         {waiting{limit: time.Minute, gone: true}, []any{"to_delete", &scw.ResponseError{StatusCode: 404, RawBody: []byte(`{"message":"lb not Found"}`)}}, ""},
 		"being there is not gone":                   {waiting{limit: 20 * time.Millisecond, gone: true}, []any{"running"}, "it is running"},
 		"forbidden is not gone":                     {waiting{limit: time.Minute, gone: true}, []any{&scw.PermissionsDeniedError{}}, "lacks the permission"},
 		"was there before and cannot be found":      {waiting{limit: time.Minute}, []any{missing}, "cannot be found any more"},
 		"was on its way out and cannot be found":    {waiting{limit: time.Minute, fresh: true}, []any{"deleting", missing}, "cannot be found any more"},
+		"a page that is not there is not gone":      {waiting{limit: time.Minute, gone: true}, []any{&scw.ResponseError{StatusCode: 404, RawBody: []byte("<html>")}}, "404"},
 		"comes back from a failure seen in passing": {waiting{limit: time.Minute}, []any{"failed", "running"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func (s *shelf) post(context.Context) (string, error) {
 }
 
 func TestNothingIsMadeTwice(t *testing.T) {
-	cut, failing := &lostError{"POST", "/x", errors.New("cut")}, &scw.ResponseError{StatusCode: 503}
+	cut, failing := &lostError{method: "POST", path: "/x", err: errors.New("cut")}, &scw.ResponseError{StatusCode: 503}
 	transient := &scw.TransientStateError{}
 	for name, s := range map[string]*shelf{
 		"first time":                     {},

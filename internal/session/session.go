@@ -104,7 +104,7 @@ func (s *Session) Unlock() (*vault.Bundle, error) {
 // Cloud connects to Scaleway.
 func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
 	if s.cloud == nil {
-		o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv}
+		o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv, Notice: s.config.Notice}
 		if s.config.ReadOnly {
 			o.Decorators = append(o.Decorators, scaleway.ReadOnly())
 		}
