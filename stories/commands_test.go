@@ -1,10 +1,13 @@
 package stories
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +22,7 @@ import (
 // commands are what scripts can say besides running programs.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"call":      call,
+	"code":      code,
 	"enter":     enter,
 	"recipient": recipient,
 	"shut":      shut,
@@ -29,6 +33,25 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"calls":     calls,
 	"tries":     tries,
 	"happened":  happened,
+}
+
+// code runs a program that must end with one exit code; exec can only tell
+// success from failure.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N PROGRAM ARGS...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		got = failed.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(got) != args[0] {
+		ts.Fatalf("want exit code %s, got %d", args[0], got)
+	}
 }
 
 // region waits for the simulated region in a folder and points the script's

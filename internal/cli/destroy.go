@@ -39,7 +39,9 @@ func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes 
 		return err
 	}
 	a.ui.Table(inventoryTable(s.Estate.Name, inv))
+	gone := ui.Verdict{Passed: true, Sentence: "nothing of " + s.Estate.Name + " exists at Scaleway"}
 	if len(p.Actions) == 0 {
+		a.ui.Verdict(gone)
 		return nil
 	}
 	if err := a.confirm(ctx, yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume"))); err != nil {
@@ -54,8 +56,11 @@ func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes 
 	}
 	a.ui.Table(inventoryTable(s.Estate.Name, left))
 	if !left.Empty() {
-		return outcome.Fail("the estate is not gone", fmt.Sprintf("%d things are left", len(left.Items)), "run the command again")
+		why := fmt.Sprintf("%d things are left", len(left.Items))
+		a.ui.Verdict(ui.Verdict{Sentence: s.Estate.Name + " is not gone: " + why})
+		return outcome.Fail("the estate is not gone", why, "run the command again")
 	}
+	a.ui.Verdict(gone)
 	return nil
 }
 

@@ -67,7 +67,7 @@ the network, or with bastide door.`,
 				if err != nil {
 					return err
 				}
-				return a.ui.Reveal(text)
+				return a.ui.Reveal(name, s.Estate.Name, string(text))
 			})
 		},
 	})

@@ -39,6 +39,9 @@ environment; yours are never read.`,
   bastide rehearse envs/staging --keep
   bastide rehearse envs/staging --faults faults/slow-api.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSpeed(f.speed); err != nil {
+				return err
+			}
 			e, err := loadEstate(args[0])
 			if err != nil {
 				return err

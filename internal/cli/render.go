@@ -56,23 +56,28 @@ Scaleway assigns, is 192.0.2.1 unless --gateway-address says otherwise.`,
 func (a *app) writeMachines(machines []session.RenderedMachine, dir string) error {
 	for i, m := range machines {
 		if dir == "" {
-			if i > 0 {
-				m.Text = append([]byte("---\n"), m.Text...)
+			text := "# " + m.Node + "\n" + string(m.Text)
+			if i > 0 && a.output != "json" { // in JSON each is a document of its own
+				text = "---\n" + text
 			}
-			if err := a.ui.Reveal(append([]byte("# "+m.Node+"\n"), m.Text...)); err != nil {
+			if err := a.ui.Reveal("machine", m.Node, text); err != nil {
 				return err
 			}
 			continue
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
+			return outcome.Fail("the configuration of "+m.Node+" was not written", err.Error(), "name another folder with --out")
 		}
 		if err := os.WriteFile(filepath.Join(dir, m.Node+".yaml"), m.Text, 0o600); err != nil {
 			return outcome.Fail("the configuration of "+m.Node+" was not written", err.Error(), "name another folder with --out")
 		}
 	}
 	if dir != "" {
-		a.ui.Notice(fmt.Sprintf("%d machine configurations written to %s", len(machines), dir))
+		files := make([]string, len(machines))
+		for i, m := range machines {
+			files[i] = filepath.Join(dir, m.Node+".yaml")
+		}
+		a.ui.Result("machines", fmt.Sprintf("%d machine configurations written to %s", len(machines), dir), files)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type Streams struct{ In, Out, Err *os.File }
 // The printer is chosen once, from the flags.
 type app struct {
 	Streams
+	out     *sink // standard output, for everything but the children of door
 	getenv  func(string) string
 	ui      ui.Printer
 	output  string
@@ -45,13 +46,13 @@ func Main(ctx context.Context, s Streams, args []string) outcome.Code {
 	if code, ours := child(ctx, s, args); ours {
 		return code
 	}
-	a := &app{Streams: s, getenv: os.Getenv, cancel: func() {}}
+	a := &app{Streams: s, out: &sink{to: s.Out}, getenv: os.Getenv, cancel: func() {}}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(s.Out)
+	root.SetOut(a.out)
 	root.SetErr(s.Err)
 	root.SetIn(s.In)
-	err := root.ExecuteContext(ctx)
+	err := a.written(a.inTime(root.ExecuteContext(ctx)))
 	a.cancel()
 	if err == nil {
 		return outcome.Done
@@ -71,6 +72,7 @@ func Main(ctx context.Context, s Streams, args []string) outcome.Code {
 // in JSON their progress is their result.
 func (a *app) choosePrinter(stream bool) {
 	o := ui.Detect(a.Out, a.Err, a.getenv, a.noColor)
+	o.Out = a.out
 	o.JSON, o.Stream = a.output == "json", stream
 	a.ui = ui.New(o)
 }
@@ -105,13 +107,7 @@ interrupted.`,
 				return outcome.Refuse(fmt.Sprintf("--output %s is not known", a.output), "there are two forms of output", "use text or json")
 			}
 			a.choosePrinter(cmd.Annotations[streams] != "")
-			if a.timeout > 0 {
-				ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, outcome.Fail("the command did not end in time",
-					fmt.Sprintf("--timeout allows %s", a.timeout), "run it again: it continues where it stopped"))
-				a.cancel = cancel
-				cmd.SetContext(ctx)
-			}
-			return nil
+			return a.limit(cmd)
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -127,9 +123,7 @@ interrupted.`,
 		a.renderCommand(), a.secretsCommand(), a.doorCommand(), a.kubeconfigCommand(), a.talosconfigCommand(),
 		a.simCommand(), a.rehearseCommand(), a.versionCommand(),
 	)
-	for _, c := range root.Commands() {
-		strict(c)
-	}
+	strict(root)
 	return root
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -90,6 +92,14 @@ func (a *app) simServe(ctx context.Context, f simFlags) error {
 }
 
 func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
+	if err := checkSpeed(f.speed); err != nil {
+		return sim.Options{}, err
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return sim.Options{}, outcome.Refuse("--listen "+f.listen+" is not possible", "the simulated region hands out credentials and runs what it is told, so it is for this machine only",
+			"give a loopback address and a port, such as 127.0.0.1:8700")
+	}
 	o := sim.Options{Listen: f.listen, Dir: f.dir, Speed: f.speed, Log: slog.New(slog.DiscardHandler)}
 	o.Access = sim.Access{AccessKey: sim.AccessKey, SecretKey: uuid.NewString(), Project: f.project, Region: f.region, Zone: f.zone}
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
@@ -136,6 +146,14 @@ func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
 	return o, nil
 }
 
+// checkSpeed refuses speeds at which nothing would ever happen.
+func checkSpeed(speed float64) error {
+	if speed > 0 && !math.IsInf(speed, 1) {
+		return nil
+	}
+	return outcome.Refuse(fmt.Sprintf("--speed %g is not possible", speed), "it says how many times faster than the real region", "give a number above 0, such as 20")
+}
+
 func (a *app) simEnvCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
@@ -147,7 +165,10 @@ func (a *app) simEnvCommand() *cobra.Command {
 			if err != nil {
 				return outcome.Refuse("no simulated region was found in "+dir, err.Error(), "start one with bastide sim serve, or name its folder with --dir")
 			}
-			return a.ui.Reveal([]byte(sim.Exports(access.Environ())))
+			if !access.Alive() {
+				return outcome.Refuse("no simulated region runs in "+dir, fmt.Sprintf("its process %d has ended", access.PID), "start one with bastide sim serve, or name the folder of another with --dir")
+			}
+			return a.ui.Reveal("exports", access.URL, sim.Exports(access.Environ()))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", sim.DefaultDir(), "folder of the running region")

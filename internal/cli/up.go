@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) upCommand() *cobra.Command {
-	var yes bool
+	var yes, verbose bool
 	cmd := env(&cobra.Command{
 		Use:   "up ENV",
 		Short: "Raise the estate, or bring it to what the file says",
@@ -29,14 +29,15 @@ at any moment; running it again continues.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Nodes that an earlier run left booting are waited for.
 			a.patience, a.writes = 3*time.Minute, true
-			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.up(ctx, s, args[0], yes) })
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.up(ctx, s, args[0], yes, verbose) })
 		},
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "list the checks that passed as well")
 	return cmd
 }
 
-func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool) error {
+func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verbose bool) error {
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes bool)
 			return err
 		}
 	}
-	return a.judge(s.Estate.Name, s.Verify(ctx, v))
+	return a.judge(s.Estate.Name, s.Verify(ctx, v), verbose || a.output == "json")
 }
 
 // openDoor carries out what lets bastide reach the nodes, such as a changed
@@ -108,11 +109,15 @@ func tell(p ui.Progress, e run.Event) {
 	}
 }
 
-// judge prints the checks on the running nodes and fails when one did not pass.
-func (a *app) judge(name string, checks []talos.Check) error {
+// judge prints the checks on the running nodes, those that passed only on
+// request, and fails when one did not pass.
+func (a *app) judge(name string, checks []talos.Check, all bool) error {
 	bad := talos.Failed(checks)
 	v := ui.Verdict{Passed: len(bad) == 0}
 	for _, c := range checks {
+		if c.OK && !all {
+			continue
+		}
 		detail := c.Have
 		if !c.OK {
 			detail = fmt.Sprintf("have %s, want %s; %s", c.Have, c.Want, c.Fix)

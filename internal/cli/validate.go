@@ -30,7 +30,7 @@ func (a *app) validateCommand() *cobra.Command {
 			for _, w := range e.Warnings() {
 				a.ui.Warn(w.Error())
 			}
-			a.ui.Result("validated", fmt.Sprintf("%s is valid: %d nodes", e.Name, len(e.Nodes())), validated{e.Name, len(e.Nodes()), e.Warnings()})
+			a.ui.Result("validated", fmt.Sprintf("%s is valid: %d nodes", e.Name, len(e.Nodes())), validated{e.Name, len(e.Nodes()), append(estate.Problems{}, e.Warnings()...)})
 			return nil
 		},
 	})
@@ -55,7 +55,14 @@ func (a *app) schemaCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.ui.Reveal(append(schema, '\n'))
+			return a.writeSchema(schema)
 		},
 	}
+}
+
+// writeSchema writes the schema as it is in both forms of output: it is JSON, and
+// editors know no envelope.
+func (a *app) writeSchema(schema []byte) error {
+	_, err := a.out.Write(append(schema, '\n'))
+	return err
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bastide/internal/outcome"
 )
 
 // Problem is one thing wrong in an estate file: where it stands, what is
@@ -53,6 +55,15 @@ func (ps Problems) Error() string {
 		lines[i] = p.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Mistakes are the problems for programs.
+func (ps Problems) Mistakes() []outcome.Mistake {
+	out := make([]outcome.Mistake, len(ps))
+	for i, p := range ps {
+		out[i] = outcome.Mistake{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Message: p.What, Why: p.Why, Hint: p.Hint}
+	}
+	return out
 }
 
 // Unwrap gives the system's errors behind the problems, if any.

@@ -75,3 +75,24 @@ func CodeOf(err error) Code {
 	}
 	return Failed
 }
+
+// Mistake is something wrong in a file that a person wrote, with its place, for
+// programs that show it there.
+type Mistake struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`   // 1-based; 0 when it is of the file as a whole
+	Column  int    `json:"column,omitempty"` // 1-based, in characters
+	Path    string `json:"path,omitempty"`   // such as pools[1].disk.size
+	Message string `json:"message"`
+	Why     string `json:"why,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Mistakes finds the mistakes that an error is about; none for most errors.
+func Mistakes(err error) []Mistake {
+	var m interface{ Mistakes() []Mistake }
+	if errors.As(err, &m) {
+		return m.Mistakes()
+	}
+	return nil
+}

@@ -239,7 +239,8 @@ func TestUnreadableListingsStopEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
-	w.budget, w.attempt, w.backoff = 15e6, 300e6, 2e6
+	calm := *w
+	w.budget, w.attempt, w.backoff = 15e6, 200e6, 2e6
 	mark := len(w.region.Requests(0))
 	var listings []string
 	if _, err := w.cloud().Inventory(t.Context()); err != nil {
@@ -287,6 +288,7 @@ func TestUnreadableListingsStopEverything(t *testing.T) {
 		}
 	}
 	w.region.Faults().Clear()
+	w.budget, w.attempt, w.backoff = calm.budget, calm.attempt, calm.backoff
 	w.wantConverged()
 }
 

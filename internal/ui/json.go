@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"bastide/internal/outcome"
 	"bastide/internal/plan"
 )
 
@@ -85,6 +86,14 @@ type ResultDocument struct {
 	Value any    `json:"value"`
 }
 
+// RevealDocument holds secret text: a kubeconfig, a talosconfig, a machine's
+// configuration, exports for a shell.
+type RevealDocument struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
 // EventDocument is one line of a run: {"type":"event"}.
 type EventDocument struct {
 	Type  string `json:"type"`
@@ -98,10 +107,11 @@ type EventDocument struct {
 
 // ErrorDocument ends the output of a command that failed: {"type":"error"}.
 type ErrorDocument struct {
-	Type   string    `json:"type"`
-	Code   int       `json:"code"` // the exit code
-	Errors []failure `json:"errors"`
-	Resume string    `json:"resume,omitempty"`
+	Type     string            `json:"type"`
+	Code     int               `json:"code"` // the exit code
+	Errors   []failure         `json:"errors"`
+	Problems []outcome.Mistake `json:"problems,omitempty"` // in files, each with its place
+	Resume   string            `json:"resume,omitempty"`
 }
 
 func (j *jsonPrinter) document(v any) {
@@ -167,11 +177,21 @@ func (j *jsonPrinter) Timeline(l Timeline) {
 
 func (j *jsonPrinter) Result(kind, _ string, v any) { j.document(ResultDocument{kind, v}) }
 
+// Reveal wraps the text in a document, or it would be the one command whose
+// output a script cannot read. The text is not masked.
+func (j *jsonPrinter) Reveal(kind, name, text string) error {
+	line, err := json.Marshal(RevealDocument{kind, name, text})
+	if err != nil {
+		return err
+	}
+	return j.text.Reveal(kind, name, string(line)+"\n")
+}
+
 // Error says it twice: as a document, and in words for whoever watches.
 func (j *jsonPrinter) Error(err error, resume string) {
 	j.text.Error(err, resume)
 	failures, code := explain(err)
-	j.document(ErrorDocument{"error", int(code), failures, resume})
+	j.document(ErrorDocument{"error", int(code), failures, outcome.Mistakes(err), resume})
 }
 
 func (j *jsonPrinter) Progress(title string, total int) Progress {

@@ -67,7 +67,7 @@ func TestTheLiveLineMasksBeforeItCuts(t *testing.T) {
 func TestRevealIsTheWayAround(t *testing.T) {
 	var s streams
 	p := New(Options{Out: &s.out, Err: &s.err, Redactor: Redact([]string{token})})
-	if err := p.Reveal([]byte(token)); err != nil || s.out.String() != token {
+	if err := p.Reveal("token", "", token); err != nil || s.out.String() != token {
 		t.Errorf("got %q, %v", s.out.String(), err)
 	}
 }

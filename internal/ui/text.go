@@ -24,10 +24,10 @@ func (t *text) Result(_, s string, _ any) {
 	t.result(s)
 }
 
-func (t *text) Reveal(b []byte) error {
+func (t *text) Reveal(_, _, s string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, err := t.raw.Write(b)
+	_, err := io.WriteString(t.raw, s)
 	return err
 }
 

@@ -55,8 +55,9 @@ type Printer interface {
 	// Result prints a sentence or a block of text, or the document that says
 	// the same; kind is the document's type.
 	Result(kind, text string, document any)
-	// Reveal writes secret output as it is, to standard output.
-	Reveal([]byte) error
+	// Reveal writes secret text as it is, to standard output; kind and name are
+	// what a document says of it.
+	Reveal(kind, name, text string) error
 
 	// The run, on standard error.
 	Notice(sentence string)
@@ -162,7 +163,7 @@ func (s *screen) print(to io.Writer, text string) {
 	if s.live != "" {
 		_, _ = io.WriteString(s.err, wipe)
 	}
-	// A stream that cannot be written to leaves nobody to tell.
+	// The command's streams remember that they could not be written to.
 	_, _ = io.WriteString(to, text)
 	if s.live != "" {
 		_, _ = io.WriteString(s.err, s.live)

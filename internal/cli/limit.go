@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/outcome"
+)
+
+// limit gives the command the time of --timeout.
+func (a *app) limit(cmd *cobra.Command) error {
+	if a.timeout < 0 {
+		return outcome.Refuse(fmt.Sprintf("--timeout %s is not possible", a.timeout), "it is the time that the command may take", "give a time such as 30m, or leave it out")
+	}
+	if a.timeout > 0 {
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, a.late())
+		a.cancel = cancel
+		cmd.SetContext(ctx)
+	}
+	return nil
+}
+
+// late is why a command ends that has used up its time.
+func (a *app) late() *outcome.Error {
+	return outcome.Fail("the command did not end in time", fmt.Sprintf("--timeout allows %s", a.timeout), "give it more time, or run it again: it continues where it stopped")
+}
+
+// inTime says that it was --timeout that ended a command, where the error tells
+// only that some time was over, and what was waited for.
+func (a *app) inTime(err error) error {
+	if a.timeout <= 0 || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var told *outcome.Error
+	if errors.As(err, &told) && told.What != a.late().What {
+		return errors.Join(err, a.late()) // it says what was waited for itself
+	}
+	if told == nil {
+		late := a.late()
+		late.Why += ", and it was still waiting: " + err.Error()
+		late.Err = err
+		return late
+	}
+	return err
+}
+
+// sink is a stream that remembers that it could not be written to.
+type sink struct {
+	to  io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// written fails a command whose output got lost: a script would take an empty
+// or a cut file for the whole. A reader that has gone away, as head does, ends
+// the process quietly before this.
+func (a *app) written(err error) error {
+	if a.out.err == nil {
+		return err
+	}
+	lost := outcome.Fail("the output could not be written whole", a.out.err.Error(), "write it to another place; what the command did, it did")
+	var quiet exit
+	if err == nil || errors.Is(err, a.out.err) || errors.As(err, &quiet) {
+		return lost
+	}
+	return errors.Join(err, lost)
+}
