@@ -85,6 +85,7 @@ func (c *Cloud) failed(what string, err error) error {
 	if errors.As(err, &o) {
 		said := *o
 		said.Code = outcome.Failed
+		said.Do = strings.Replace(said.Do, readAgain, again, 1)
 		return &said
 	}
 	if errors.Is(err, context.Canceled) {
@@ -102,7 +103,7 @@ func (c *Cloud) cannotTell(what string, err error) error {
 		return err
 	}
 	why, do := c.explain(err)
-	return outcome.CannotTell(what, why, do).Because(err)
+	return outcome.CannotTell(what, why, strings.Replace(do, again, readAgain, 1)).Because(err)
 }
 
 func orText(s, otherwise string) string {

@@ -17,8 +17,12 @@ func (a access) String() string {
 	return fmt.Sprintf("the API key %s of %s", orText(a.key, "in use"), orText(a.from, "your settings"))
 }
 
-// again is the advice for what may go better next time.
-const again = "run the command again; it continues where this one stopped"
+// again is the advice for what may go better next time; readAgain is the same
+// before anything was changed.
+const (
+	again     = "run the command again; it continues where this one stopped"
+	readAgain = "run the command again; nothing was changed"
+)
 
 // explain turns an error into what a person needs: the reason, and what to do.
 func (c *Cloud) explain(err error) (why, do string) {

@@ -72,11 +72,11 @@ func (l listing[T]) all(ctx context.Context, c *Cloud) ([]T, error) {
 			return items.items, nil
 		}
 		if err := sleep(ctx, c.retry.pause(n)); err != nil {
-			return nil, orLast(err, outcome.CannotTell(fmt.Sprintf("the %s could not be listed", l.what), doubt.Error(), "run the command again; nothing was changed"))
+			return nil, orLast(err, outcome.CannotTell(fmt.Sprintf("the %s could not be listed", l.what), doubt.Error(), readAgain))
 		}
 	}
 	return nil, outcome.CannotTell(fmt.Sprintf("the %s could not be listed", l.what), doubt.Error(),
-		"run the command again; nothing was changed").Because(doubt)
+		readAgain).Because(doubt)
 }
 
 // once reads the first page, then all others at the same time.

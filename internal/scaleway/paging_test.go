@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"bastide/internal/outcome"
 )
@@ -130,6 +131,55 @@ func TestUnreadableIsNotAbsent(t *testing.T) {
 			_, err := c.Inventory(t.Context())
 			if outcome.CodeOf(err) != outcome.Unknown || !strings.Contains(err.Error(), "load balancers could not be listed") {
 				t.Fatalf("want exit code 4 naming the load balancers, got %v (%d)", err, outcome.CodeOf(err))
+			}
+		})
+	}
+}
+
+// What goes wrong on the second page only is no better than on the first.
+func TestSecondPage(t *testing.T) {
+	second := func(h http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("page") == "2" {
+				h(w, r)
+				return
+			}
+			(&book{items: 150, header: true}).ServeHTTP(w, r)
+		}
+	}
+	answer := func(r reply) http.HandlerFunc { return (&script{replies: []reply{r}}).ServeHTTP }
+	spoilt := func(total int, change func([]map[string]string) []map[string]string) http.HandlerFunc {
+		return (&book{items: 150, header: true, spoil: func(_ int32, items []map[string]string, n *int) []map[string]string {
+			*n += total
+			return change(items)
+		}}).ServeHTTP
+	}
+	same := func(items []map[string]string) []map[string]string { return items }
+	for name, test := range map[string]struct {
+		second http.HandlerFunc
+		want   string
+	}{
+		"forbidden":         {answer(reply{status: 403, body: `{"type":"permissions_denied","message":"m","details":[{"resource":"instance","action":"read"}]}`}), "lacks the permission read on instance"},
+		"failing":           {answer(reply{status: 500, body: `{"message":"internal error"}`}), "Scaleway answered 500: internal error"},
+		"limited":           {answer(reply{status: 429, plain: true}), "429"},
+		"cut off":           {answer(reply{drop: true}), "EOF"},
+		"half":              {answer(reply{status: 200, body: `{"placement_groups":[{"id":"a"}]}`, cut: true}), "EOF"},
+		"hanging":           {answer(reply{status: 200, hang: time.Minute}), "none within"},
+		"missing":           {answer(reply{status: 404, body: `{"message":"no such page"}`}), "404"},
+		"no list":           {answer(reply{status: 200, body: `{}`}), "holds no list"},
+		"null":              {answer(reply{status: 200, body: `{"placement_groups":null}`}), "says that there are"},
+		"empty":             {answer(reply{status: 200, body: `{"placement_groups":[]}`}), "says that there are 150 and shows 100"},
+		"one less":          {spoilt(0, func(items []map[string]string) []map[string]string { return items[1:] }), "says that there are 150 and shows 149"},
+		"one without an ID": {spoilt(0, func(items []map[string]string) []map[string]string { items[0]["id"] = ""; return items }), "without an ID"},
+		"one of the first":  {spoilt(0, func(items []map[string]string) []map[string]string { items[0]["id"] = "0"; return items }), "names one thing twice"},
+		"another total":     {spoilt(40, same), "says that there are 190 and shows 150"},
+		"a huge total":      {spoilt(1<<40, same), "says that there are 1099511627926"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := testCloud(t, second(test.second), func(o *Options) { o.Retry.Attempt, o.Retry.Budget = 100*time.Millisecond, 100*time.Millisecond })
+			_, err := c.listPlacementGroups(t.Context(), nil)
+			if outcome.CodeOf(err) != outcome.Unknown || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "placement groups could not be listed") {
+				t.Fatalf("want exit code 4 and %q, got %v", test.want, err)
 			}
 		})
 	}
