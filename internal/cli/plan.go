@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ written. Values that cannot be known before the run say why.`,
 		Example: `  bastide plan envs/staging
   bastide plan envs/staging --exit-code --output json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.patience = 5 * time.Second // a look or two: a person is waiting
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
 				v, err := s.Survey(ctx)
 				if err != nil {

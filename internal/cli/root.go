@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,8 +37,9 @@ type app struct {
 	cancel  context.CancelFunc
 	// progress is the account that notes about nodes go to, while there is one.
 	progress atomic.Pointer[ui.Progress]
+	waiting  sync.Map      // nodes of which it was said that they are waited for
 	writes   bool          // only up and destroy may change something at Scaleway
-	patience time.Duration // how long nodes that do not answer are looked for; 0 is short
+	patience time.Duration // how long nodes that do not answer are looked for
 	resume   string        // the command that goes on after a failure, once something was begun
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,11 @@ func (a *app) open(path string) (*session.Session, error) {
 		Note: func(node, text string) {
 			if p := a.progress.Load(); p != nil {
 				(*p).Note("machine/"+node, text)
+				return
+			}
+			// Looking has no steps to show: it is said once for each node.
+			if _, said := a.waiting.LoadOrStore(node, true); !said {
+				a.ui.Notice(fmt.Sprintf("waiting for %s, at most %s: %s", node, a.patience, text))
 			}
 		},
 	}

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,7 @@ func (a *app) statusCommand() *cobra.Command {
 that something is not as it should be; the sentences at the end say what.`,
 		Example: "  bastide status envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.patience = time.Nanosecond // one look: status says what is, now
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
 				st, err := s.Status(ctx)
 				if err != nil {
@@ -53,8 +56,10 @@ func statusOf(name string, st *session.Status) ui.Status {
 		out.Healthy = true
 		return out
 	}
+	off := offNodes(st)
 	for _, action := range st.Survey.Plan().Actions {
-		if action.Op != plan.Keep {
+		// Of a machine that is off nothing can be seen; that it is off is said.
+		if action.Op != plan.Keep && !(action.Step.Kind.Cluster() && slices.Contains(off, action.Step.Node)) {
 			out.Problems = append(out.Problems, fmt.Sprintf("%s: %s", action.Step.ID, action.Reason))
 		}
 	}
@@ -64,8 +69,18 @@ func statusOf(name string, st *session.Status) ui.Status {
 	nodesOf(st, &out)
 	etcdOf(st.Etcd, &out)
 	kubernetesOf(st, &out)
+	for i, p := range out.Problems {
+		out.Problems[i] = strings.ReplaceAll(strings.TrimSpace(p), "\n", "; ") // one line each
+	}
 	out.Healthy = len(out.Problems) == 0
 	return out
+}
+
+func offNodes(st *session.Status) []string {
+	if st.Survey.Cluster == nil {
+		return nil
+	}
+	return st.Survey.Cluster.Off(st.Survey.Live)
 }
 
 func nodesOf(st *session.Status, out *ui.Status) {
@@ -114,18 +129,18 @@ func etcdOf(h *talos.EtcdHealth, out *ui.Status) {
 	if h == nil {
 		return
 	}
-	e := &ui.Etcd{Picture: h.Members.Picture(), OK: h.Members.Has() && h.Split == ""}
+	e := &ui.Etcd{Picture: h.Members.Bar(), OK: h.Members.Has() && h.Split == ""}
 	missing := "no member"
 	if h.Bootstrapped() && len(h.Members) == 0 {
 		missing = "unknown"
-		e.Picture = "the members could not be listed; as the file has them:\n" + h.Assumed().Picture()
+		e.Picture = "the members could not be listed; as the file has them:\n" + h.Assumed().Bar()
 		out.Problems = append(out.Problems, "etcd's members could not be listed, as when quorum is lost")
 	}
 	for _, n := range h.Nodes {
 		m := ui.EtcdMember{Name: n.Node, ID: fmt.Sprintf("%016x", n.MemberID), Role: "voter", Leader: n.Leader,
 			Healthy: n.Problem == "" && len(n.Errors) == 0 && n.MemberID != 0, Size: n.DBSize, Note: n.Problem}
 		if n.MemberID == 0 {
-			m.ID, m.Role = "", missing
+			m.ID, m.Role = memberOf(h, n.Node, missing)
 		} else if n.Learner {
 			m.Role = "learner"
 		}
@@ -146,6 +161,20 @@ func etcdOf(h *talos.EtcdHealth, out *ui.Status) {
 		out.Problems = append(out.Problems, "etcd is split: "+h.Split)
 	}
 	out.Etcd = e
+}
+
+// memberOf is what the member list says of a node that does not answer itself.
+func memberOf(h *talos.EtcdHealth, node, otherwise string) (id, role string) {
+	for _, m := range h.Members {
+		switch {
+		case m.Name != node:
+		case m.Voter:
+			return fmt.Sprintf("%016x", m.ID), "voter"
+		default:
+			return fmt.Sprintf("%016x", m.ID), "learner"
+		}
+	}
+	return "", otherwise
 }
 
 func kubernetesOf(st *session.Status, out *ui.Status) {

@@ -28,12 +28,18 @@ func (ms Members) Picture() string {
 		line := fmt.Sprintf("%-*s  %-7s  %-7s  %s", width, m.label(), kind(m), health(m), strings.Join(remarks(m), ", "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+	b.WriteString("\n" + ms.Bar())
+	return b.String()
+}
+
+// Bar draws the voters alone, for where the members are listed already.
+func (ms Members) Bar() string {
 	if ms.voters() == 0 {
-		b.WriteString("\nno voter is known\n")
-		return b.String()
+		return "no voter is known\n"
 	}
+	var b strings.Builder
 	bar := strings.Repeat("[##]", ms.healthy()) + strings.Repeat("[--]", ms.voters()-ms.healthy())
-	fmt.Fprintf(&b, "\nvoters  %s  %d of %d healthy, %d needed\n", bar, ms.healthy(), ms.voters(), ms.Quorum())
+	fmt.Fprintf(&b, "voters  %s  %d of %d healthy, %d needed\n", bar, ms.healthy(), ms.voters(), ms.Quorum())
 	mark := strings.Repeat(" ", 4*ms.Quorum()-1) + "^"
 	fmt.Fprintf(&b, "        %-*s  %s\n", len(bar), mark, ms.verdict())
 	return b.String()

@@ -31,10 +31,11 @@ func (s *Session) Status(ctx context.Context) (*Status, error) {
 		return st, nil
 	}
 	st.Endpoint = talos.AddressesOf(v.Graph, s.Estate, v.Inventory.GatewayIP()).Endpoint()
+	off := v.Cluster.Off(v.Live)
 	var wg sync.WaitGroup
-	wg.Go(func() { st.Nodes = v.Cluster.Nodes(ctx) })
+	wg.Go(func() { st.Nodes = v.Cluster.Nodes(ctx, off...) })
 	wg.Go(func() {
-		health := v.Cluster.EtcdHealth(ctx)
+		health := v.Cluster.EtcdHealth(ctx, off...)
 		st.Etcd = &health
 	})
 	wg.Go(func() {

@@ -118,12 +118,17 @@ func (h EtcdHealth) Describe() string {
 	return strings.Join(lines, "\n")
 }
 
-// EtcdHealth asks every control plane node, all at once.
-func (c *Cluster) EtcdHealth(ctx context.Context) EtcdHealth {
+// EtcdHealth asks every control plane node, all at once; those that the cloud
+// says are off are named, and are not waited for.
+func (c *Cluster) EtcdHealth(ctx context.Context, off ...string) EtcdHealth {
 	nodes := c.controlPlaneNodes()
 	h := EtcdHealth{Nodes: make([]EtcdNode, len(nodes))}
 	var wg sync.WaitGroup
 	for i, n := range nodes {
+		if slices.Contains(off, n.Name) {
+			h.Nodes[i] = EtcdNode{Node: n.Name, Problem: machineOff}
+			continue
+		}
 		wg.Go(func() { h.Nodes[i] = c.askEtcd(ctx, n) })
 	}
 	wg.Wait()

@@ -18,6 +18,7 @@ import (
 type sight struct {
 	node    estate.Node
 	joined  bool // a worker that is known to have been part of the cluster
+	off     bool // the cloud says that its machine is there and does not run
 	powered bool // the cloud says that its machine runs and is in the network
 	contact contact
 	holding holding
@@ -59,7 +60,7 @@ func (c *Cluster) survey(ctx context.Context, g *blueprint.Graph, cloud plan.Liv
 	known := make(chan []KubernetesNode, 1)
 	var etcd sync.WaitGroup
 	if slices.ContainsFunc(c.controlPlaneNodes(), func(n estate.Node) bool { return powered(g, cloud, n) }) {
-		etcd.Go(func() { health = c.EtcdHealth(ctx) })
+		etcd.Go(func() { health = c.EtcdHealth(ctx, c.Off(cloud)...) })
 		go func() {
 			nodes, _ := c.KubernetesNodes(ctx)
 			known <- nodes
@@ -68,7 +69,7 @@ func (c *Cluster) survey(ctx context.Context, g *blueprint.Graph, cloud plan.Liv
 	sights := c.lookAt(ctx, g, cloud)
 	etcd.Wait()
 	if slices.ContainsFunc(sights, func(s sight) bool { return s.looks > 1 }) {
-		health = c.EtcdHealth(ctx) // nodes came up meanwhile
+		health = c.EtcdHealth(ctx, c.Off(cloud)...) // nodes came up meanwhile
 	}
 	if !health.Bootstrapped() {
 		return sights, health, nil // without etcd there is no Kubernetes API to wait for
@@ -96,10 +97,10 @@ func (c *Cluster) lookAgain(ctx context.Context, sights []sight, health EtcdHeal
 // until patience is over.
 func (c *Cluster) lookAt(ctx context.Context, g *blueprint.Graph, cloud plan.Live) []sight {
 	nodes := c.estate.Nodes()
-	sights := make([]sight, len(nodes))
+	sights, off := make([]sight, len(nodes)), c.Off(cloud)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
-		sights[i] = sight{node: n, powered: powered(g, cloud, n)}
+		sights[i] = sight{node: n, powered: powered(g, cloud, n), off: slices.Contains(off, n.Name)}
 		if sights[i].powered {
 			wg.Go(func() { c.lookLong(ctx, &sights[i]) })
 		}
@@ -127,8 +128,10 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight) {
 		c.look(ctx, s)
 		switch {
 		case s.contact.state == Ours && s.err != nil && ambiguous(s.err):
-			return nil // in the middle of a restart
+			c.note(s.node.Name, "it is in the middle of a restart")
+			return nil
 		case s.contact.state == Unreachable:
+			c.note(s.node.Name, "its Talos API does not answer: "+s.contact.why)
 			return s.contact.hopeless
 		case s.contact.state == Refusing && (s.joined || s.node.Role == estate.RoleControlPlane):
 			return nil // a worker may refuse for as long as the cluster is not up
@@ -201,11 +204,18 @@ func (c *Cluster) stranger(node string, seen contact) error {
 
 func (c *Cluster) observeMachine(live *plan.Live, g *blueprint.Graph, s sight, health EtcdHealth, known []KubernetesNode) {
 	id := string(blueprint.KindMachine) + "/" + s.node.Name
-	if _, ok := g.Step(id); !ok || !s.powered {
+	if _, ok := g.Step(id); !ok {
 		return
 	}
 	waiting := func(status string) {
 		live.Steps[id] = plan.Observed{Step: id, Status: status, Spec: c.wanted(g, id)}
+	}
+	if s.off && c.joined(s.node, health, known) {
+		waiting("off; what it holds shows when it runs")
+		return
+	}
+	if !s.powered {
+		return
 	}
 	switch s.contact.state {
 	case Maintenance:
@@ -307,7 +317,7 @@ func (c *Cluster) observeEtcd(live *plan.Live, g *blueprint.Graph, health EtcdHe
 		}
 		o := plan.Observed{Step: members, Status: "healthy", Settled: true, Spec: blueprint.EtcdMembers{Voters: health.Voters()}}
 		if missing := c.missing(health, health.Voters()); len(missing) > 0 || health.Split != "" {
-			o.Settled, o.Status = false, "not healthy: "+health.Describe()
+			o.Settled, o.Status = false, "not healthy: "+strings.ReplaceAll(health.Describe(), "\n", "; ")
 		}
 		live.Steps[members] = o
 		return

@@ -3,9 +3,12 @@ package talos
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 
+	"bastide/internal/blueprint"
 	"bastide/internal/estate"
+	"bastide/internal/plan"
 )
 
 // NodeStatus is what one node is now, for people.
@@ -20,12 +23,33 @@ type NodeStatus struct {
 	Problem string      `json:"problem,omitempty"`
 }
 
-// Nodes looks once at every node, all at the same time.
-func (c *Cluster) Nodes(ctx context.Context) []NodeStatus {
+// machineOff is what is said of a node that the cloud says is off.
+const machineOff = "its machine is off"
+
+// Off names the nodes whose machines the cloud says are off: nobody need wait
+// for their answer. A machine that is starting or stopping is not off.
+func (c *Cluster) Off(cloud plan.Live) []string {
+	var out []string
+	for _, n := range c.estate.Nodes() {
+		o, ok := cloud.Steps[string(blueprint.KindPower)+"/"+n.Name]
+		if p, is := o.Spec.(blueprint.Power); ok && is && o.Settled && p.State != "running" {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// Nodes looks once at every node, all at the same time; those that are off are
+// named, and are not waited for.
+func (c *Cluster) Nodes(ctx context.Context, off ...string) []NodeStatus {
 	nodes := c.estate.Nodes()
 	out := make([]NodeStatus, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
+		if slices.Contains(off, n.Name) {
+			out[i] = NodeStatus{Name: n.Name, Role: n.Role, Address: c.addresses.Nodes[n.Name], State: Unreachable, Stage: "off", Problem: machineOff}
+			continue
+		}
 		wg.Go(func() { out[i] = c.nodeStatus(ctx, n) })
 	}
 	wg.Wait()
