@@ -155,7 +155,7 @@ func (c *Cloud) remove(ctx context.Context, it Item) error {
 			return c.instances.DeletePlacementGroup(&instance.DeletePlacementGroupRequest{Zone: zone, PlacementGroupID: id}, with)
 		})
 	case blueprint.KindSSHKey:
-		return c.iam.DeleteSSHKey(&iam.DeleteSSHKeyRequest{SSHKeyID: id}, with)
+		return c.freed(ctx, func() error { return c.iam.DeleteSSHKey(&iam.DeleteSSHKeyRequest{SSHKeyID: id}, with) })
 	}
 	return fmt.Errorf("a %s cannot be deleted by itself", it.Kind)
 }

@@ -68,8 +68,11 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 		return plan.Observed{}, err
 	}
 	if g.Stateful != want.Stateful || g.InboundDefaultPolicy != in || g.OutboundDefaultPolicy != out {
-		if _, err := c.instances.UpdateSecurityGroup(&instance.UpdateSecurityGroupRequest{Zone: c.zone, SecurityGroupID: g.ID, Stateful: &want.Stateful,
-			InboundDefaultPolicy: in, OutboundDefaultPolicy: out}, scw.WithContext(ctx)); err != nil {
+		if err := c.steady(ctx, forGroup, func(ctx context.Context) error {
+			_, err := c.instances.UpdateSecurityGroup(&instance.UpdateSecurityGroupRequest{Zone: c.zone, SecurityGroupID: g.ID, Stateful: &want.Stateful,
+				InboundDefaultPolicy: in, OutboundDefaultPolicy: out}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
 			return plan.Observed{}, err
 		}
 	}
@@ -123,8 +126,10 @@ func (c *Cloud) applyRules(ctx context.Context, group string, want blueprint.Sec
 		}
 		set.Rules = append(set.Rules, rule)
 	}
-	_, err = c.instances.SetSecurityGroupRules(set, scw.WithContext(ctx))
-	return err
+	return c.steady(ctx, forGroup, func(ctx context.Context) error {
+		_, err := c.instances.SetSecurityGroupRules(set, scw.WithContext(ctx))
+		return err
+	})
 }
 
 // rulesOf leaves out the rules against outgoing mail that Scaleway adds to every
@@ -176,7 +181,10 @@ func (c *Cloud) applyPlacementGroup(ctx context.Context, j job, want blueprint.P
 		return plan.Observed{}, err
 	}
 	if g.PolicyType != kind || g.PolicyMode != mode {
-		if _, err := c.instances.UpdatePlacementGroup(&instance.UpdatePlacementGroupRequest{Zone: c.zone, PlacementGroupID: g.ID, PolicyType: &kind, PolicyMode: &mode}, scw.WithContext(ctx)); err != nil {
+		if err := c.steady(ctx, forGroup, func(ctx context.Context) error {
+			_, err := c.instances.UpdatePlacementGroup(&instance.UpdatePlacementGroupRequest{Zone: c.zone, PlacementGroupID: g.ID, PolicyType: &kind, PolicyMode: &mode}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
 			return plan.Observed{}, err
 		}
 	}

@@ -50,7 +50,10 @@ func (c *Cloud) applyVPC(ctx context.Context, j job, want blueprint.VPC) (plan.O
 		return plan.Observed{}, err
 	}
 	if v.Name != want.Name {
-		if v, err = c.vpc.UpdateVPC(&vpc.UpdateVPCRequest{Region: c.region, VpcID: v.ID, Name: &want.Name}, scw.WithContext(ctx)); err != nil {
+		if err := c.steady(ctx, forFree, func(ctx context.Context) error {
+			_, err := c.vpc.UpdateVPC(&vpc.UpdateVPCRequest{Region: c.region, VpcID: v.ID, Name: &want.Name}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
 			return plan.Observed{}, err
 		}
 	}

@@ -49,8 +49,11 @@ func (c *Cloud) applyServer(ctx context.Context, j job, want blueprint.Server) (
 		return plan.Observed{}, err
 	}
 	if s.SecurityGroup == nil || s.SecurityGroup.ID != group {
-		if _, err := c.instances.UpdateServer(&instance.UpdateServerRequest{Zone: c.zone, ServerID: s.ID,
-			SecurityGroup: &instance.SecurityGroupTemplate{ID: group, Name: j.step.Name}}, scw.WithContext(ctx)); err != nil {
+		if err := c.steady(ctx, forGroup, func(ctx context.Context) error {
+			_, err := c.instances.UpdateServer(&instance.UpdateServerRequest{Zone: c.zone, ServerID: s.ID,
+				SecurityGroup: &instance.SecurityGroupTemplate{ID: group, Name: j.step.Name}}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
 			return plan.Observed{}, err
 		}
 	}

@@ -202,6 +202,24 @@ var once = map[string]fault.HTTPRule{
 	"cut after":          {ApplyThenDrop: true},
 	"hang":               {Hang: true},
 	"half an answer":     {Truncate: 20},
+	"429, come later":    {Status: 429, Headers: map[string]string{"Retry-After": "0"}},
+	"502 of a proxy":     {Status: 502, Body: "<html>bad gateway</html>", Headers: map[string]string{"Content-Type": "text/html"}},
+	"504":                {Status: 504, Body: "upstream request timeout", Headers: map[string]string{"Content-Type": "text/plain"}},
+	"page with 200":      {Status: 200, Body: "<html>welcome</html>", Headers: map[string]string{"Content-Type": "text/html"}},
+	"busy":               {Status: 409, Body: map[string]any{"type": "transient_state", "message": "m", "resource": "x", "resource_id": "y", "current_state": "updating"}},
+	"503 three times":    {Status: 503, Body: map[string]any{"message": "internal error"}, When: fault.When{Count: 3}},
+}
+
+// afflict sets a fault on every mutating call: once, unless it says how often.
+func (w *world) afflict(rule fault.HTTPRule) {
+	w.Helper()
+	rule.Method, rule.Path, rule.Per = "mutating", "/**", "request"
+	if rule.Count == 0 {
+		rule.Count = 1
+	}
+	if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func TestEveryMutatingCallFailsOnce(t *testing.T) {
@@ -211,13 +229,11 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 	want := whole.census()
 	for name, rule := range once {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, privateEstate(1))
 			w.attempt = 150e6 // a hang must end; nothing here takes that long
 			empty := w.census()
-			rule.Method, rule.Path, rule.Per, rule.Nth = "mutating", "/**", "request", 1
-			if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
-				t.Fatal(err)
-			}
+			w.afflict(rule)
 			w.mustUp()
 			w.wantConverged()
 			if got := w.census(); got != want {
