@@ -57,6 +57,7 @@ func (s *source) compose(data []byte) *yaml.Node {
 			"write apiVersion: "+APIVersion+" on the first line")
 		return nil
 	}
+	s.at[""] = mark{doc.Content[0].Line, doc.Content[0].Column} // what is missing is missing here, below any comment
 	if s.forbidSyntax(doc.Content[0], "", 0); len(s.problems) > 0 {
 		return nil
 	}
@@ -70,19 +71,36 @@ func (s *source) acceptText(data []byte) bool {
 		s.refuse("", fmt.Sprintf("is larger than %d KiB", maxFileSize>>10),
 			"an estate file is a few hundred lines", "keep other data in files of its own, named from this one")
 	case !utf8.Valid(data):
-		s.refuse("", "is not UTF-8 text", "other encodings are read differently by different tools", "save it as UTF-8")
+		s.refuseAt(markOf(data, notUTF8(data)), "", "is not UTF-8 text", "other encodings are read differently by different tools", "save it as UTF-8")
 	default:
 		place := secretText.FindIndex(data)
 		if place == nil {
 			return true
 		}
-		line := bytes.Count(data[:place[0]], []byte("\n")) + 1
-		column := utf8.RuneCount(data[bytes.LastIndexByte(data[:place[0]], '\n')+1:place[0]]) + 1
-		s.refuseAt(mark{line, column}, "", "a PRIVATE KEY stands here",
+		s.refuseAt(markOf(data, place[0]), "", "a PRIVATE KEY stands here",
 			"this file is made to be committed and shared, and whoever has read it now has the key",
 			"take it out of the file and its history, throw that key away, and write only public keys")
 	}
 	return false
+}
+
+// notUTF8 is where the first byte stands that is no part of a character.
+func notUTF8(data []byte) int {
+	at := 0
+	for at < len(data) {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size < 2 {
+			break
+		}
+		at += size
+	}
+	return at
+}
+
+// markOf is the place of an offset.
+func markOf(data []byte, at int) mark {
+	before := data[:at]
+	return mark{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1}
 }
 
 func (s *source) refuseSyntax(err error) {

@@ -55,7 +55,7 @@ func (s *source) entries(n *yaml.Node, path string, each func(key string, at mar
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		at := mark{key.Line, key.Column}
-		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
+		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || oldTruth(key) {
 			s.refuseAt(at, path, "has a key that is "+describe(key), "keys are words", quoteHint(key))
 			continue
 		}
@@ -184,6 +184,8 @@ func (s *source) decodeString(n *yaml.Node, v reflect.Value, path string) {
 		s.refuseType(n, path, "text", "write one value")
 	case n.ShortTag() != "!!str":
 		s.refuseType(n, path, "text", quoteHint(n))
+	case oldTruth(n):
+		s.refuse(path, "is "+describe(n), whyOldTruth, quoteHint(n))
 	case strings.TrimSpace(n.Value) != n.Value:
 		s.refuse(path, "has white space around it", "it would become part of the value", "remove the spaces or line breaks at its ends")
 	case strings.ContainsFunc(n.Value, unicode.IsControl):

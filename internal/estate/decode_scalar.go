@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,9 @@ func describe(n *yaml.Node) string {
 	case "!!null":
 		return "empty"
 	default:
+		if oldTruth(n) {
+			return "the bare word " + n.Value
+		}
 		return fmt.Sprintf("the text %q", brief(n.Value))
 	}
 }
@@ -49,6 +53,23 @@ func quoteHint(n *yaml.Node) string {
 	}
 	return fmt.Sprintf("put it in quotes: %q", brief(n.Value))
 }
+
+// oldTruth tells the words that YAML 1.1 reads as true or false and this
+// program as text. The writer may have meant either, and half of the tools that
+// read such a file would say otherwise, so they are taken in quotes only.
+func oldTruth(n *yaml.Node) bool {
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	if n.Kind != yaml.ScalarNode || n.Style&quoted != 0 || len(n.Value) > len("off") {
+		return false
+	}
+	switch w := n.Value; w {
+	case strings.ToLower(w), strings.ToUpper(w), strings.ToUpper(w[:1]) + strings.ToLower(w[1:]):
+		return slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(w))
+	}
+	return false
+}
+
+const whyOldTruth = "YAML 1.1 reads it as true or false, so tools disagree about what it is"
 
 // brief bounds what a message repeats from the file.
 func brief(text string) string {
@@ -134,6 +155,10 @@ func (s *source) plainValue(n *yaml.Node, path string) any {
 			list[i] = s.plainValue(item, indexed(path, i))
 		}
 		return list
+	}
+	if oldTruth(n) {
+		s.refuse(path, "is "+describe(n), whyOldTruth, fmt.Sprintf("write true or false, or put it in quotes: %q", n.Value))
+		return ""
 	}
 	var value any
 	switch n.ShortTag() {

@@ -16,6 +16,10 @@ import (
 // file itself, and checks the files that it names. Everything found wrong is
 // returned at once, as Problems.
 func Load(path string) (*Estate, error) {
+	if path == "" { // a variable that was not set
+		return nil, Problems{{File: `""`, What: "no environment is named", Why: "an empty name is nobody's, and is not taken for the current directory",
+			Hint: "name the directory that holds " + FileName}}
+	}
 	file := path
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		file = filepath.Join(path, FileName)

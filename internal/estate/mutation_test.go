@@ -2,7 +2,10 @@ package estate
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,14 +62,89 @@ func refusedPaths(t *testing.T, text []byte) []string {
 		if p.What == "" || p.Why == "" || p.Hint == "" {
 			t.Errorf("%s: not whole", p)
 		}
+		if !strings.HasPrefix(p.Error(), fmt.Sprintf("x.yaml:%d:%d: ", p.Line, p.Column)) {
+			t.Errorf("%s: does not begin with its place", p)
+		}
+		wantPlace(t, text, p)
 		paths = append(paths, p.Path)
 	}
 	return paths
 }
 
+// wantPlace looks the problem's path up in the text, by the YAML library alone:
+// the place must be that of the key or of the value there, or, for what is not
+// in the text, of the nearest thing above it.
+func wantPlace(t *testing.T, text []byte, p Problem) {
+	t.Helper()
+	if p.Path == "" {
+		return // the file as a whole, such as a private key somewhere in it
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	value := doc.Content[0]
+	places := []mark{{value.Line, value.Column}}
+	for _, step := range pathSteps(p.Path) {
+		var next []mark
+		value, next = below(value, step)
+		if value == nil {
+			break
+		}
+		places = next
+	}
+	if strings.HasPrefix(p.What, "has a key") { // which, by being no word, is not in the path
+		for i := 0; i < len(value.Content); i += 2 {
+			places = append(places, mark{value.Content[i].Line, value.Content[i].Column})
+		}
+	}
+	if !slices.Contains(places, mark{p.Line, p.Column}) {
+		t.Errorf("%s: is placed at %d:%d, want one of %v", p, p.Line, p.Column, places)
+	}
+}
+
+var stepForm = regexp.MustCompile(`\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[]+)`)
+
+// pathSteps takes a path such as a.b["x/y"][2] apart; elements of lists are #2.
+func pathSteps(path string) []string {
+	var steps []string
+	for _, m := range stepForm.FindAllStringSubmatch(path, -1) {
+		switch {
+		case strings.HasPrefix(m[0], `["`):
+			steps = append(steps, m[1])
+		case m[2] != "":
+			steps = append(steps, "#"+m[2])
+		default:
+			steps = append(steps, m[3])
+		}
+	}
+	return steps
+}
+
+// below is the value one step down, and where it may be said to be: every key
+// of that name with its value, or the element of a list.
+func below(n *yaml.Node, step string) (*yaml.Node, []mark) {
+	if index, ok := strings.CutPrefix(step, "#"); ok {
+		i, _ := strconv.Atoi(index)
+		if n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+			return nil, nil
+		}
+		return n.Content[i], []mark{{n.Content[i].Line, n.Content[i].Column}}
+	}
+	var found *yaml.Node
+	var places []mark
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == step {
+			found = n.Content[i+1]
+			places = append(places, mark{n.Content[i].Line, n.Content[i].Column}, mark{found.Line, found.Column})
+		}
+	}
+	return found, places
+}
+
 // mutate puts a YAML value at a path, adding keys and elements as needed; the
 // value "(removed)" takes the key away.
-func mutate(t *testing.T, text []byte, at, value string) []byte {
+func mutate(t testing.TB, text []byte, at, value string) []byte {
 	t.Helper()
 	var doc, replacement yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
