@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ func (a *app) secretsImportCommand() *cobra.Command {
 			}
 			from, name := io.Reader(a.In), "standard input"
 			if args[1] != "-" {
-				f, err := os.Open(args[1])
+				f, err := vault.OpenGiven(args[1])
 				if err != nil {
 					return outcome.Refuse(args[1]+" cannot be read", err.Error(), "name the file that talosctl gen secrets wrote")
 				}

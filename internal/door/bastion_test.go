@@ -47,7 +47,7 @@ const (
 	hangs     = "hangs"
 )
 
-func newKey(t *testing.T) ssh.Signer {
+func newKey(t testing.TB) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

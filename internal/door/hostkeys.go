@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 )
 
@@ -31,6 +33,9 @@ type hostKeys struct {
 	id     string // may be empty: then the address stands for the gateway
 	notice func(string)
 	mu     sync.Mutex
+	// unkept is the key of a first contact that could not be recorded: for as
+	// long as this process runs it is held to, as a recorded one would be.
+	unkept ssh.PublicKey
 }
 
 type knownKey struct {
@@ -62,23 +67,29 @@ func (h *hostKeys) algorithms(gateway netip.AddrPort) ([]string, error) {
 	}
 	for _, k := range known {
 		if slices.Contains(k.names, h.name(gateway)) && !k.revoked {
-			if k.key.Type() == ssh.KeyAlgoRSA {
-				return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}, nil
-			}
-			return []string{k.key.Type()}, nil
+			return algorithmsOf(k.key), nil
 		}
+	}
+	if h.unkept != nil {
+		return algorithmsOf(h.unkept), nil
 	}
 	return nil, nil
 }
 
-// check accepts the known key, records a first one, and refuses any other.
+func algorithmsOf(key ssh.PublicKey) []string {
+	if key.Type() == ssh.KeyAlgoRSA {
+		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+	}
+	return []string{key.Type()}
+}
+
+// check accepts the known key, records a first one, and refuses any other. An
+// environment that cannot be written to can still be looked at: a first key is
+// then taken for this run, and a person is told that the next will ask nothing.
 func (h *hostKeys) check(gateway netip.AddrPort, key ssh.PublicKey) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	unlock, err := h.lock()
-	if err != nil {
-		return err
-	}
+	unlock, locked := h.lock()
 	defer unlock()
 	known, text, err := h.read()
 	if err != nil {
@@ -97,14 +108,40 @@ func (h *hostKeys) check(gateway netip.AddrPort, key ssh.PublicKey) error {
 				ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(k.key)))
 		}
 	}
-	if err := h.record(gateway, key, known, text); err != nil {
-		return err
+	if h.unkept != nil {
+		return h.checkUnkept(gateway, key)
 	}
-	if h.notice != nil {
-		h.notice(fmt.Sprintf("first contact with the bastion at %s: its host key is %s (%s), recorded in %s",
-			gateway, ssh.FingerprintSHA256(key), key.Type(), h.file))
+	kept := locked
+	if kept == nil {
+		kept = h.record(gateway, key, known, text)
 	}
+	if kept != nil {
+		h.unkept = key
+	}
+	h.tell(gateway, key, kept)
 	return nil
+}
+
+func (h *hostKeys) checkUnkept(gateway netip.AddrPort, key ssh.PublicKey) error {
+	if bytes.Equal(h.unkept.Marshal(), key.Marshal()) {
+		return nil
+	}
+	return outcome.Refuse(fmt.Sprintf("the bastion at %s changed its host key while this command ran", gateway),
+		fmt.Sprintf("it shows %s, and showed %s before", ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(h.unkept)),
+		"find out who changed it before anything else")
+}
+
+// tell says what a first contact showed, and why it is not remembered if so.
+func (h *hostKeys) tell(gateway netip.AddrPort, key ssh.PublicKey, notKept error) {
+	if h.notice == nil {
+		return
+	}
+	seen := fmt.Sprintf("first contact with the bastion at %s: its host key is %s (%s)", gateway, ssh.FingerprintSHA256(key), key.Type())
+	if notKept != nil {
+		h.notice(fmt.Sprintf("%s, and it cannot be recorded in %s: %v; until it can, each command trusts whatever key it meets first", seen, h.file, notKept))
+		return
+	}
+	h.notice(seen + ", recorded in " + h.file)
 }
 
 func (h *hostKeys) refuse(gateway netip.AddrPort, k knownKey, key ssh.PublicKey, why string) error {
@@ -144,7 +181,7 @@ func (h *hostKeys) record(gateway netip.AddrPort, key ssh.PublicKey, known []kno
 func (h *hostKeys) write(text string) error {
 	f, err := os.CreateTemp(filepath.Dir(h.file), ".known_hosts-*") // 0600
 	if err != nil {
-		return fmt.Errorf("recording the bastion's host key: %w", err)
+		return err
 	}
 	_, err = f.WriteString(text)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -153,19 +190,18 @@ func (h *hostKeys) write(text string) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
-		return fmt.Errorf("recording the bastion's host key: %w", err)
 	}
-	return nil
+	return err
 }
 
 // read gives the lines that hold a key, and the file as it is.
 func (h *hostKeys) read() ([]knownKey, []byte, error) {
-	text, err := os.ReadFile(h.file)
+	text, err := estate.ReadFile(h.file, maxKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, outcome.CannotTell("the known hosts could not be read", err.Error(), "make the file readable").Because(err)
+		return nil, nil, outcome.CannotTell("the known hosts could not be read", err.Error(), "make it a readable file, or move it away").Because(err)
 	}
 	var known []knownKey
 	for i, line := range bytes.Split(text, []byte("\n")) {
@@ -179,6 +215,10 @@ func (h *hostKeys) read() ([]knownKey, []byte, error) {
 			return nil, nil, outcome.CannotTell(fmt.Sprintf("%s:%d is not a known_hosts line", h.file, i+1), err.Error(),
 				"repair or remove the line").Because(err)
 		}
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "|") }) {
+			return nil, nil, outcome.CannotTell(fmt.Sprintf("%s:%d hides its names", h.file, i+1), "a hashed name cannot be matched with the gateway's",
+				"remove the line if it is an old one; this file is bastide's own and holds names in the clear")
+		}
 		if marker != "cert-authority" {
 			known = append(known, knownKey{line: i + 1, names: names, key: key, revoked: marker == "revoked"})
 		}
@@ -186,19 +226,31 @@ func (h *hostKeys) read() ([]knownKey, []byte, error) {
 	return known, text, nil
 }
 
+// lockPatience bounds the wait for another process that records a key, which
+// takes it milliseconds unless it was stopped.
+const lockPatience = 5 * time.Second
+
 // lock keeps two processes from recording at the same time; it ends with them.
-func (h *hostKeys) lock() (func(), error) {
+// Without a lock nothing may be recorded.
+func (h *hostKeys) lock() (unlock func(), err error) {
+	nothing := func() {}
 	dir := filepath.Dir(h.file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("recording the bastion's host key: %w", err)
+		return nothing, err
 	}
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("recording the bastion's host key: %w", err)
+		return nothing, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("recording the bastion's host key: %w", err)
+		return nothing, fmt.Errorf("another process holds %s: %w", dir, err)
 	}
 	return func() { _ = f.Close() }, nil
 }

@@ -3,6 +3,7 @@ package door
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,8 +122,9 @@ func TestKnownHostsThatCannotBeRead(t *testing.T) {
 	key := newKey(t)
 	b := startBastion(t, key)
 	for text, want := range map[string]outcome.Code{
-		"# a comment\n[127.0.0.1]:1 ssh-ed25519 notbase64\n":                   outcome.Unknown,
-		"@revoked * " + string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())): outcome.Refused,
+		"# a comment\n[127.0.0.1]:1 ssh-ed25519 notbase64\n":                                                             outcome.Unknown,
+		"|1|c2FsdHNhbHRzYWx0c2FsdHNh|aGFzaGhhc2hoYXNoaGFzaGg= " + string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())): outcome.Unknown,
+		"@revoked * " + string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())):                                           outcome.Refused,
 	} {
 		cfg := config(t, b, key)
 		if err := os.MkdirAll(filepath.Dir(cfg.KnownHosts), 0o700); err != nil {
@@ -136,4 +138,89 @@ func TestKnownHostsThatCannotBeRead(t *testing.T) {
 			t.Errorf("%q: got %v with code %d, want code %d and the place", text, err, outcome.CodeOf(err), want)
 		}
 	}
+}
+
+// An environment on a read-only disk, or of somebody else, can be looked at: the
+// key is taken, a person is told, and within the command another is refused.
+func TestFirstContactThatCannotBeRecorded(t *testing.T) {
+	key := newKey(t)
+	b := startBastion(t, key)
+	cfg := config(t, b, key)
+	cfg.KnownHosts = "/proc/bastide/known_hosts" // where nothing can be made, not even by root
+	var told notices
+	cfg.Notice = told.add
+	d := open(t, cfg)
+	if got := told.String(); !strings.Contains(got, "cannot be recorded in "+cfg.KnownHosts) || !strings.Contains(got, ssh.FingerprintSHA256(b.signer.PublicKey())) {
+		t.Errorf("told %q", got)
+	}
+	if err := d.hosts.check(b.addr(), b.signer.PublicKey()); err != nil {
+		t.Errorf("the same key again: %v", err)
+	}
+	if n := strings.Count(told.String(), "first contact"); n != 1 {
+		t.Errorf("%d first contacts, want one", n)
+	}
+	other := newKey(t).PublicKey()
+	if err := d.hosts.check(b.addr(), other); outcome.CodeOf(err) != outcome.Refused || !strings.Contains(err.Error(), ssh.FingerprintSHA256(other)) {
+		t.Errorf("another key: %v, want a refusal that shows it", err)
+	}
+	if a, err := d.hosts.algorithms(b.addr()); err != nil || len(a) != 1 || a[0] != b.signer.PublicKey().Type() {
+		t.Errorf("the next handshake asks for %v, %v", a, err)
+	}
+}
+
+// A known key opens the door of an environment that cannot be written to.
+func TestKnownKeyWhereNothingCanBeWritten(t *testing.T) {
+	key := newKey(t)
+	b := startBastion(t, key)
+	cfg := config(t, b, key)
+	_ = open(t, cfg).Close()
+	var told notices
+	cfg.Notice = told.add
+	dir := filepath.Dir(cfg.KnownHosts)
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	_ = open(t, cfg).Close()
+	b.set(func(b *bastion) { b.signer = newKey(t) })
+	if _, err := Open(t.Context(), cfg); outcome.CodeOf(err) != outcome.Refused {
+		t.Errorf("another key: %v", err)
+	}
+	if told.String() != "" {
+		t.Errorf("told %q", told.String())
+	}
+}
+
+// FuzzKnownHosts: whatever the file holds, a key is accepted, refused, or the
+// file is named with a line; and what was accepted once is held to.
+func FuzzKnownHosts(f *testing.F) {
+	mine, theirs := newKey(f).PublicKey(), newKey(f).PublicKey()
+	gateway := netip.MustParseAddrPort("203.0.113.7:61000")
+	const id = "11111111-2222-4333-8444-555555555555"
+	line := string(ssh.MarshalAuthorizedKey(mine))
+	for _, seed := range []string{"", "\n#\n", "gateway-" + id + " " + line, "[203.0.113.7]:61000,gateway-" + id + " " + line, "[203.0.113.7]:61000 " + line, "@revoked * " + line,
+		"@cert-authority * " + line, "|1|c2FsdA==|aGFzaA== " + line, "gateway-" + id + " ssh-ed25519 AAAA", "x", "\x00", strings.Repeat("a,", 4000) + " " + line, "* " + line + "\r\n", "@revoked", "a b c d e\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h := &hostKeys{file: filepath.Join(t.TempDir(), "known_hosts"), id: id}
+		if err := os.WriteFile(h.file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.check(gateway, mine); err != nil {
+			if code := outcome.CodeOf(err); code != outcome.Refused && code != outcome.Unknown || !strings.Contains(err.Error(), h.file+":") {
+				t.Fatalf("%v with code %d names no place", err, code)
+			}
+			if after, _ := os.ReadFile(h.file); string(after) != string(text) {
+				t.Fatalf("a refusal changed the file to %q", after)
+			}
+			return
+		}
+		if err := h.check(gateway, mine); err != nil {
+			t.Fatalf("accepted, and then: %v", err)
+		}
+		if err := h.check(gateway, theirs); outcome.CodeOf(err) != outcome.Refused {
+			t.Fatalf("another key after the first: %v", err)
+		}
+	})
 }

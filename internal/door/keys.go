@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 )
 
@@ -24,6 +24,9 @@ const IdentityVariable = "BASTIDE_SSH_IDENTITY"
 // maxOffered is how many keys are offered: OpenSSH servers hang up after six
 // tries, and a person with a full agent must still get in.
 const maxOffered = 5
+
+// maxKeyFile bounds what is read as a key or as known hosts, in bytes.
+const maxKeyFile = 1 << 20
 
 // KeySource says where SSH keys may come from.
 type KeySource struct {
@@ -81,7 +84,7 @@ func (k *Keys) beside(entry string, src KeySource) error {
 		return nil
 	}
 	file := expand(entry, src.Home, src.Dir)
-	text, err := os.ReadFile(file)
+	text, err := estate.ReadFile(file, maxKeyFile)
 	if err != nil {
 		return outcome.Refuse("a public key of admin.sshKeys cannot be read", err.Error(), "correct the path "+entry).Because(err)
 	}
@@ -179,7 +182,7 @@ func expand(path, home, dir string) string {
 // loadKey reads a private key. public may be nil. An encrypted key is only
 // decrypted when it has to sign.
 func loadKey(file string, public ssh.PublicKey, ask func(string) ([]byte, error)) (ssh.Signer, error) {
-	text, err := os.ReadFile(file)
+	text, err := estate.ReadFile(file, maxKeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +204,7 @@ func loadKey(file string, public ssh.PublicKey, ask func(string) ([]byte, error)
 		public = locked.PublicKey // only the OpenSSH format carries it
 	}
 	if public == nil {
-		if side, err := os.ReadFile(file + ".pub"); err == nil {
+		if side, err := estate.ReadFile(file+".pub", maxKeyFile); err == nil {
 			public, _, _, _, _ = ssh.ParseAuthorizedKey(side)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -39,7 +40,7 @@ func (s *source) compose(data []byte) *yaml.Node {
 		s.refuse("", "is empty", "there is nothing to build from", "start from examples/private/estate.yaml")
 		return nil
 	case err != nil:
-		s.refuseSyntax(err)
+		s.refuseSyntax(data, err)
 		return nil
 	}
 	var second yaml.Node
@@ -49,7 +50,7 @@ func (s *source) compose(data []byte) *yaml.Node {
 			"one file is one estate", "move it to a file and directory of its own")
 		return nil
 	case !errors.Is(err, io.EOF):
-		s.refuseSyntax(err)
+		s.refuseSyntax(data, err)
 		return nil
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -97,18 +98,23 @@ func notUTF8(data []byte) int {
 	return at
 }
 
-// markOf is the place of an offset.
+// markOf is the place of an offset, by the line breaks of YAML.
 func markOf(data []byte, at int) mark {
-	before := data[:at]
-	return mark{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1}
+	before := lineBreaks.Replace(strings.TrimPrefix(string(data[:at]), "\ufeff"))
+	return mark{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1}
 }
 
-func (s *source) refuseSyntax(err error) {
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+func (s *source) refuseSyntax(data []byte, err error) {
 	m, what := s.at[""], err.Error()
 	if le := new(yaml.LoadError); errors.As(err, &le) {
 		what = le.Message
 		if le.Mark.Line > 0 {
 			m = mark{le.Mark.Line, max(le.Mark.Column, 1)}
+			if end := markOf(data, len(data)); m.line > end.line {
+				m = end // the parser thinks of a line break after the last line
+			}
 		}
 		if le.ContextMsg != "" {
 			what += " " + le.ContextMsg

@@ -24,7 +24,7 @@ func Load(path string) (*Estate, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		file = filepath.Join(path, FileName)
 	}
-	data, err := readFile(file, maxFileSize+1)
+	data, err := ReadFile(file, maxFileSize)
 	if err != nil {
 		return nil, unreadable(file, err)
 	}
@@ -44,6 +44,10 @@ func unreadable(file string, err error) Problems {
 		Hint: "name the file, or the directory that holds " + FileName, cause: err}
 	if errors.Is(err, fs.ErrNotExist) {
 		p.What, p.Why = "there is no estate file here", "every command works on the one that it is given"
+	}
+	if errors.As(err, new(*TooLargeError)) {
+		p.Line, p.Column = 1, 1
+		p.What, p.Why, p.Hint = fmt.Sprintf("is larger than %d KiB", maxFileSize>>10), "an estate file is a few hundred lines", "keep other data in files of its own, named from this one"
 	}
 	return Problems{p}
 }
@@ -116,20 +120,30 @@ func lookalike(root *yaml.Node, wanted string) string {
 	return ""
 }
 
-// readFile reads at most limit bytes of a regular file: a pipe or device named
-// by mistake must not make a command hang or fill memory.
-func readFile(path string, limit int64) ([]byte, error) {
+// ReadFile reads a regular file of at most limit bytes: a pipe or device named
+// by mistake must not make a command hang, nor a huge file fill memory. A larger
+// one is a TooLargeError.
+func ReadFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: &TooLargeError{limit}}
+	}
+	return data, err
 }
+
+// TooLargeError says that a file has more than Limit bytes.
+type TooLargeError struct{ Limit int64 }
+
+func (e *TooLargeError) Error() string { return fmt.Sprintf("it is larger than %d KiB", e.Limit>>10) }

@@ -51,15 +51,15 @@ func (s *source) readNamed(e *Estate, f namedFile) ([]byte, bool) {
 	if s.silenced(f.path) {
 		return nil, false
 	}
-	data, err := readFile(e.Path(f.file), maxNamedFile+1)
+	data, err := ReadFile(e.Path(f.file), maxNamedFile)
 	what, why, hint := "", "", "check the path; it starts at the directory of this file"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		what, why = fmt.Sprintf("there is no file %s", brief(f.file)), "it is named here and would be left out silently"
+	case errors.As(err, new(*TooLargeError)):
+		what, why = fmt.Sprintf("%s is larger than 1 MiB", brief(f.file)), "machine configuration has to stay small"
 	case err != nil:
 		what, why = fmt.Sprintf("cannot read %s", brief(f.file)), withoutPath(err)
-	case len(data) > maxNamedFile:
-		what, why = fmt.Sprintf("%s is larger than 1 MiB", brief(f.file)), "machine configuration has to stay small"
 	case strings.TrimSpace(string(data)) == "":
 		what, why, hint = brief(f.file)+" is empty", "it would change nothing", "fill the file, or remove it from here"
 	default:
@@ -74,7 +74,7 @@ func withoutPath(err error) string {
 	if pe := new(fs.PathError); errors.As(err, &pe) {
 		return pe.Err.Error()
 	}
-	return "it is not a regular file"
+	return err.Error()
 }
 
 // checkAuditPolicy looks at version and kind only; the API server reads the rest.

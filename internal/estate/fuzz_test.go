@@ -98,8 +98,7 @@ func wantPlaces(t *testing.T, text []byte, err error) {
 
 // yamlLines cuts a text where YAML ends lines.
 func yamlLines(text []byte) []string {
-	s := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(strings.TrimPrefix(string(text), "\ufeff"))
-	return strings.Split(s, "\n")
+	return strings.Split(lineBreaks.Replace(strings.TrimPrefix(string(text), "\ufeff")), "\n")
 }
 
 // Whatever stands in the files that an estate names, reading it ends in a

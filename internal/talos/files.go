@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -73,14 +72,7 @@ func readFile(e *estate.Estate, path string) ([]byte, error) {
 	if !filepath.IsAbs(where) {
 		where = filepath.Join(e.Dir, path)
 	}
-	info, err := os.Stat(where)
-	if err == nil && info.Size() > maxPatch {
-		err = fmt.Errorf("it has %d bytes and at most %d are read", info.Size(), maxPatch)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(where)
-	}
+	text, err := estate.ReadFile(where, maxPatch)
 	if err != nil {
 		return nil, outcome.Refuse("could not read "+path+", which the environment file names", "", "correct the path or the file").Because(err)
 	}

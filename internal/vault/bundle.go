@@ -26,6 +26,10 @@ import (
 // maxBundle bounds what is read as a bundle. A real one is under 16 KiB.
 const maxBundle = 1 << 20
 
+// maxSealed bounds its encrypted form, which is text and so a third larger, and
+// an age identity file, which is a few lines.
+const maxSealed = 2 << 20
+
 // Bundle is the machine secrets of one cluster. Its fields cannot be printed
 // by accident; Machine hands them to the library that renders configurations.
 type Bundle struct{ machine *secrets.Bundle }

@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 	"filippo.io/age/armor"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 )
 
@@ -64,7 +65,7 @@ func (f File) Import(name string, from io.Reader, now time.Time) (*Bundle, error
 	}
 	data, err := io.ReadAll(io.LimitReader(from, maxBundle+1))
 	if err != nil {
-		return nil, outcome.CannotTell("could not read "+name, "", "check the file").Because(err)
+		return nil, outcome.Refuse("could not read "+name, "", "name the file that `talosctl gen secrets` wrote").Because(err)
 	}
 	b, err := Parse(data, now)
 	if err != nil {
@@ -82,10 +83,13 @@ type Keys struct {
 
 // Load decrypts the bundle.
 func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
-	sealed, err := os.ReadFile(f.Path)
+	sealed, err := estate.ReadFile(f.Path, maxSealed)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, outcome.Refuse("there is no secrets bundle at "+f.Path, "it is the identity of the cluster and is never made in passing",
 			"if the cluster exists, bring the file back or its bundle with `bastide secrets import ENV FILE`; only for one that was never raised, make it with `bastide secrets new ENV`")
+	}
+	if errors.As(err, new(*estate.TooLargeError)) {
+		return nil, outcome.Refuse("the secrets bundle "+f.Path+" cannot be used", "", "restore the file from a copy").Because(err)
 	}
 	if err != nil {
 		return nil, outcome.CannotTell("could not read the secrets bundle "+f.Path, "", "check the file's permissions").Because(err)

@@ -3,7 +3,6 @@ package vault
 import (
 	"bytes"
 	"errors"
-	"os"
 	"strings"
 
 	"filippo.io/age"
@@ -12,13 +11,18 @@ import (
 	"bastide/internal/outcome"
 )
 
+// maxWorkFactor bounds what a passphrase may cost: 2^20 takes 1 GiB of memory
+// and some seconds, four times what age-keygen and age write (2^18). The
+// library's own bound would let a file take 4 GiB before the first refusal.
+const maxWorkFactor = 20
+
 // identities reads the age identity file, which may itself be encrypted with a
 // passphrase, or asks for an identity where no file is named.
 func (k Keys) identities() ([]age.Identity, error) {
 	if k.IdentityFile == "" {
 		return k.asked()
 	}
-	text, err := os.ReadFile(k.IdentityFile)
+	text, err := readGiven(k.IdentityFile, maxSealed)
 	if err != nil {
 		return nil, outcome.Refuse("could not read the age identity "+k.IdentityFile, "", "point "+IdentityVariable+" to a readable identity file").Because(err)
 	}
@@ -64,6 +68,7 @@ func (k Keys) open(sealed []byte) ([]byte, error) {
 	}
 	identity, err := age.NewScryptIdentity(passphrase.Reveal())
 	if err == nil {
+		identity.SetMaxWorkFactor(maxWorkFactor)
 		var plain []byte
 		if plain, err = unseal(sealed, []age.Identity{identity}); err == nil {
 			return plain, nil
