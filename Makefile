@@ -6,7 +6,9 @@ TOOLS := $(CACHE)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 export BASTIDE_TOOLS := $(TOOLS)
 
-.PHONY: build rehearse test check unit stories torture tools clean
+FUZZTIME ?= 60s
+
+.PHONY: build rehearse test check unit stories torture fuzz tools clean
 
 build: ## the binary, as it is released
 	@mkdir -p $(BIN)
@@ -34,6 +36,12 @@ stories: build ## script tests of the real binary against the simulated region
 torture: build ## kill up and destroy at every change in turn, before and after it, each in a life of its own; an hour or two
 	@tools/build.sh kube-apiserver $(TOOLS)
 	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 6h -v -run '^TestKilledAtEveryChange$$' ./stories -whole
+
+fuzz: ## each fuzz target in turn for FUZZTIME (60s); their seeds also run with unit
+	@grep -rho --include=*_test.go '^func Fuzz[A-Za-z]*' -H internal | sed 's/:func / /' | while read -r file target; do \
+		echo "$$target in $$(dirname $$file)"; \
+		go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 2 || exit 1; \
+	done
 
 tools: ## programs that only tests need: kube-apiserver, kubectl, talosctl, scw
 	@tools/build.sh kube-apiserver kubectl talosctl scw $(TOOLS)

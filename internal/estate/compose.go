@@ -1,7 +1,6 @@
 package estate
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,7 @@ func (s *source) compose(data []byte) *yaml.Node {
 	if !s.acceptText(data) {
 		return nil
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	loader, err := newLoader(data)
 	if err != nil {
 		s.refuse("", "cannot be read as YAML", err.Error(), "check the file")
 		return nil

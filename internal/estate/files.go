@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
 const maxNamedFile = 1 << 20 // bytes; a patch or policy is a few KiB
@@ -83,7 +81,11 @@ func (s *source) checkAuditPolicy(f namedFile, data []byte) {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string `yaml:"kind"`
 	}
-	if err := yaml.Unmarshal(data, &head); err != nil {
+	docs, err := Documents(data)
+	if err == nil && len(docs) == 1 {
+		err = docs[0].Decode(&head)
+	}
+	if err != nil {
 		s.refuse(f.path, brief(f.file)+" is not valid YAML", "the API server would not start", "correct the file: "+strings.ReplaceAll(err.Error(), "\n", " "))
 	} else if head.APIVersion != "audit.k8s.io/v1" || head.Kind != "Policy" {
 		s.refuse(f.path, brief(f.file)+" is not an audit policy", "the API server reads a Policy of audit.k8s.io/v1 and would not start", "start the file with apiVersion: audit.k8s.io/v1 and kind: Policy")

@@ -202,13 +202,20 @@ func isJSON(res *http.Response) bool {
 	return strings.HasPrefix(res.Header.Get("Content-Type"), "application/json")
 }
 
+// maxAnswer bounds an answer, in bytes: a page of a listing is under 1 MiB.
+const maxAnswer = 64 << 20
+
 // readAll reads a body to its end; nil stays nil.
 func readAll(body io.ReadCloser) ([]byte, error) {
 	if body == nil || body == http.NoBody {
 		return nil, nil
 	}
 	defer body.Close()
-	return io.ReadAll(body)
+	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	if err == nil && len(data) > maxAnswer {
+		err = fmt.Errorf("it has more than %d MiB, which no answer of this API has", maxAnswer>>20)
+	}
+	return data, err
 }
 
 // sleep waits, or returns early with the context's error.

@@ -35,7 +35,9 @@ func readFiles(e *estate.Estate) (files, error) {
 		if err != nil {
 			return files{}, err
 		}
-		f.patches[path] = text
+		if err := f.addPatch(path, text); err != nil {
+			return files{}, err
+		}
 	}
 	if path := e.Kubernetes.APIServer.AuditPolicy; path != "" {
 		policy, err := readObject(e, path, "audit.k8s.io/v1", "Policy")
@@ -52,6 +54,24 @@ func readFiles(e *estate.Estate) (files, error) {
 		f.admission = append(f.admission, admissionPlugin{a.Name, configuration})
 	}
 	return f, nil
+}
+
+// addPatch takes the text of a patch, if it is YAML of a bearable size.
+func (f files) addPatch(path string, text []byte) error {
+	if _, err := estate.Documents(text); err != nil {
+		return unreadable(path, err)
+	}
+	f.patches[path] = text
+	return nil
+}
+
+// unreadable names the line of a file that is not YAML.
+func unreadable(path string, err error) error {
+	where := path
+	if t := new(estate.TextError); errors.As(err, &t) {
+		where = at(path, t.Line)
+	}
+	return outcome.Refuse(where+" cannot be read", "", "correct the file").Because(err)
 }
 
 // patchPaths lists every patch file that any node may use.
@@ -85,7 +105,14 @@ func readObject(e *estate.Estate, path, apiVersion, kind string) (map[string]any
 	if err != nil {
 		return nil, err
 	}
+	docs, err := estate.Documents(text)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
 	object := map[string]any{}
+	if len(docs) > 1 {
+		return nil, outcome.Refuse(at(path, docs[1].Line)+" starts a second document", "one is read here, and the others would be ignored", "keep one document in the file")
+	}
 	if err := yaml.Unmarshal(text, &object); err != nil {
 		return nil, outcome.Refuse(path+" is not a YAML object", "", "correct the file").Because(err)
 	}

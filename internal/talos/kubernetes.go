@@ -42,7 +42,8 @@ func (c *Cluster) KubernetesNodes(ctx context.Context) ([]KubernetesNode, error)
 	}
 	defer client.CloseIdleConnections()
 	var out []KubernetesNode
-	for next := ""; ; {
+	next := ""
+	for range maxPages {
 		query := url.Values{"limit": {"500"}}
 		if next != "" {
 			query.Set("continue", next)
@@ -58,6 +59,7 @@ func (c *Cluster) KubernetesNodes(ctx context.Context) ([]KubernetesNode, error)
 			return out, nil
 		}
 	}
+	return nil, fmt.Errorf("the Kubernetes API's list of nodes does not end after %d pages", maxPages)
 }
 
 // KubernetesVersion is the version that the API server gives, such as v1.36.3.
@@ -89,6 +91,9 @@ func (c *Cluster) kubernetes() (*http.Client, error) {
 		ForceAttemptHTTP2: true,
 	}}, nil
 }
+
+// maxPages bounds a listing: an estate has at most 512 nodes.
+const maxPages = 20
 
 // maxAnswer bounds an answer of the Kubernetes API; 500 nodes are under 10 MiB.
 const maxAnswer = 64 << 20

@@ -21,6 +21,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	talosx509 "github.com/siderolabs/crypto/x509"
+
+	"bastide/internal/estate"
 )
 
 // maxBundle bounds what is read as a bundle. A real one is under 16 KiB.
@@ -56,6 +58,9 @@ func Generate(talosVersion string, now time.Time) (*Bundle, error) {
 func Parse(data []byte, now time.Time) (*Bundle, error) {
 	if len(data) > maxBundle {
 		return nil, fmt.Errorf("it is larger than %d bytes, which no secrets bundle is", maxBundle)
+	}
+	if _, err := estate.Documents(data); err != nil {
+		return nil, err
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)

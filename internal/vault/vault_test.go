@@ -197,23 +197,6 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	b, err := first()
-	if err != nil {
-		f.Fatal(err)
-	}
-	plain, _ := b.encode()
-	f.Add(plain)
-	f.Add([]byte("certs: {os: {crt: AAAA, key: AAAA}}"))
-	f.Add([]byte("a: &a [*a]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		parsed, err := Parse(data, now)
-		if err == nil && parsed.Fingerprint() == "unreadable" {
-			t.Error("accepted a bundle without a readable authority")
-		}
-	})
-}
-
 func TestLoadRefuses(t *testing.T) {
 	file, keys := person(t)
 	if _, err := file.Load(keys, now); outcome.CodeOf(err) != outcome.Refused || !strings.Contains(err.Error(), "no secrets bundle") {

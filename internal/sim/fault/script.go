@@ -142,6 +142,9 @@ func Parse(text []byte) (Script, error) {
 	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
 		return Script{}, fmt.Errorf("fault script: %w", err)
 	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Script{}, errors.New("fault script: it holds more than one document, and only the first would act")
+	}
 	if err := s.check(); err != nil {
 		return Script{}, fmt.Errorf("fault script: %w", err)
 	}

@@ -41,6 +41,7 @@ func TestBadScripts(t *testing.T) {
 		{"event at a bad path", "events:\n  - {node: a, event: reboot, on: {path: '~('}}\n", "event 1"},
 		{"kill without pid", "kill:\n  - {nth: 1}\n", "kill rule 1"},
 		{"kill at no time", "kill:\n  - {nth: 1, pid: 4242, when: later}\n", "neither before nor after"},
+		{"two documents", "http: []\n---\nhttp: []\n", "more than one document"},
 		{"duplicate key", "http:\n  - {path: /a, path: /b, drop: true}\n", "already defined"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
