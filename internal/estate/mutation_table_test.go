@@ -98,6 +98,8 @@ var mutations = []struct{ at, value, refused string }{
 	{"scaleway.zones", "[]", ""},
 	{"scaleway.zones", "fr-par-1", ""},
 	{"scaleway.zones", "[fr-par-4]", "scaleway.zones[0]"},
+	{"scaleway.zones", "[fr-par-2]", "-"},
+	{"scaleway.zones", "[fr-par-3]", "scaleway.zones[0]"},
 	{"scaleway.zones", "[fr-par]", "scaleway.zones[0]"},
 	{"scaleway.zones", `[""]`, "scaleway.zones[0]"},
 	{"scaleway.zones", "[1]", "scaleway.zones[0]"},

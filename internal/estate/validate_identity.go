@@ -26,6 +26,15 @@ var zonesOf = map[string][]string{
 	"it-mil": {"it-mil-1", "it-mil-2", "it-mil-3"},
 }
 
+// lacking is what the same SDK does not offer in a zone and every private estate
+// needs. A file that asks for it would fail half way.
+var lacking = map[string]string{
+	"fr-par-3": "public gateways or load balancers",
+	"it-mil-1": "load balancers or block storage",
+	"it-mil-2": "Instances, public gateways, load balancers or block storage",
+	"it-mil-3": "Instances, public gateways, load balancers or block storage",
+}
+
 var regions = []string{"fr-par", "nl-ams", "pl-waw", "it-mil"}
 
 const labelHint = "write lower-case letters, digits and dashes, beginning with a letter and ending with a letter or digit"
@@ -61,8 +70,15 @@ func (s *source) validateScaleway(sc *Scaleway) {
 
 func (s *source) validateZone(path, zone, region string) {
 	known, ok := zonesOf[region]
-	if !ok || slices.Contains(known, zone) {
+	if !ok {
 		return // an unknown region has been refused already
+	}
+	if what := lacking[zone]; what != "" && slices.Contains(known, zone) {
+		s.refuse(path, zone+" does not have "+what, "a private estate needs them in the zone of its nodes", "choose another zone")
+		return
+	}
+	if slices.Contains(known, zone) {
+		return
 	}
 	hint := "write one of " + strings.Join(known, ", ")
 	if slices.Contains(regions, zone) {

@@ -175,12 +175,22 @@ func stuck(attrs []blueprint.Attribute, c Change, s blueprint.Step, o Observed) 
 		}
 		switch a.Mutable {
 		case blueprint.Fixed:
-			return fmt.Sprintf("its %s is %s, wanted %s, and cannot change while it lives", c.Attribute, orNone(c.Have), orNone(c.Want))
+			return fmt.Sprintf("its %s is %s, wanted %s, and cannot change while it lives%s", c.Attribute, orNone(c.Have), orNone(c.Want), replacing(s.Kind))
 		case blueprint.GrowOnly:
 			if want, ok := s.Spec.(blueprint.Volume); ok && want.Size < o.Spec.(blueprint.Volume).Size {
 				return fmt.Sprintf("its %s is %s, wanted %s, and it can only grow", c.Attribute, c.Have, c.Want)
 			}
 		}
+	}
+	return ""
+}
+
+// replacing says what it would cost to make a thing anew, where that is not
+// plain: the nodes learn the way out by DHCP, and a lease lasts about a day.
+func replacing(k blueprint.Kind) string {
+	switch k {
+	case blueprint.KindGateway, blueprint.KindGatewayNetwork, blueprint.KindGatewayIP:
+		return ": with another one every node loses egress until its lease is renewed or it reboots"
 	}
 	return ""
 }

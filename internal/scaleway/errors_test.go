@@ -21,7 +21,7 @@ func (k knowing) Get(step string) (plan.Observed, bool) {
 
 // A permanent refusal names the node, the type, the zone or the quota, and ends
 // at once. (Field report 45.)
-func TestReport45RefusalsSayWhat(t *testing.T) {
+func TestFieldReport45RefusalsSayWhat(t *testing.T) {
 	server := blueprint.Step{ID: "server/staging-cp-1", Kind: blueprint.KindServer, Name: "staging-cp-1", Node: "staging-cp-1",
 		Spec: blueprint.Server{Zone: "fr-par-1", Type: "PLAY2-NANO", SecurityGroup: "security-group/g"}}
 	for name, test := range map[string]struct {
@@ -65,7 +65,7 @@ func TestReport45RefusalsSayWhat(t *testing.T) {
 
 // Field report 42, seen from here: what the file names has to be usable before
 // anything is made.
-func TestReport42SnapshotIsLookedAtFirst(t *testing.T) {
+func TestFieldReport42SnapshotIsLookedAtFirst(t *testing.T) {
 	snapshot := func(id, name, status string) string {
 		return fmt.Sprintf(`{"id":%q,"name":%q,"status":%q,"size":10000000000}`, id, name, status)
 	}

@@ -76,7 +76,7 @@ func (h *haunted) answer(w http.ResponseWriter, status int, body any) {
 // Field report 36: an interface whose server is gone and the address that it
 // holds keep the network from being deleted. Both are the estate's by their
 // marks, so both are found and removed, and then the network.
-func TestReport36LeftoversInTheNetwork(t *testing.T) {
+func TestFieldReport36LeftoversInTheNetwork(t *testing.T) {
 	h := &haunted{Region: api.New(api.Options{Clock: clock.New(speed)})}
 	e := privateEstate(1)
 	w := newWorldIn(t, e, h.Region, speed)

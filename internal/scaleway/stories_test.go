@@ -116,7 +116,7 @@ func TestDriftIsSeenAndCorrected(t *testing.T) {
 
 // Field report 38: a zone's first default group is not even stateful. A server
 // that somebody moved to it is drift.
-func TestReport38DefaultSecurityGroupIsDrift(t *testing.T) {
+func TestFieldReport38DefaultSecurityGroupIsDrift(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
 	api := instance.NewAPI(w.somebody())
@@ -135,7 +135,7 @@ func TestReport38DefaultSecurityGroupIsDrift(t *testing.T) {
 }
 
 // Field report 37: no rule may name port 0 or leave the port out, which opens all.
-func TestReport37NoRuleWithoutAPort(t *testing.T) {
+func TestFieldReport37NoRuleWithoutAPort(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
 	step := blueprint.Step{ID: "security-group/staging-nodes", Kind: blueprint.KindSecurityGroup, Name: "staging-nodes", Spec: blueprint.SecurityGroup{Zone: zone,
@@ -151,7 +151,7 @@ func TestReport37NoRuleWithoutAPort(t *testing.T) {
 
 // Field report 19: leftover user data would keep Talos from ever waiting for its
 // configuration.
-func TestReport19LeftoverUserData(t *testing.T) {
+func TestFieldReport19LeftoverUserData(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
 	api, id := instance.NewAPI(w.somebody()), w.find("server/staging-system-1").CloudID
@@ -169,7 +169,7 @@ func TestReport19LeftoverUserData(t *testing.T) {
 
 // Field report 40: an address that is wanted and taken stops the run before
 // anything is made, naming the holder.
-func TestReport40AddressIsTaken(t *testing.T) {
+func TestFieldReport40AddressIsTaken(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
 	other := ipam.NewAPI(w.somebody())
@@ -201,7 +201,7 @@ func (k knows) Get(step string) (plan.Observed, bool) {
 }
 
 // Field report 41: no call leaves the project to a default.
-func TestReport41EveryCallCarriesTheProject(t *testing.T) {
+func TestFieldReport41EveryCallCarriesTheProject(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	var mu sync.Mutex
 	watch := func(next http.RoundTripper) http.RoundTripper {
@@ -241,7 +241,7 @@ func missing(req *http.Request, body string) bool {
 
 // Field report 46: a gateway that is busy with another change refuses the next
 // one for a while; any other conflict is final.
-func TestReport46BusyGateway(t *testing.T) {
+func TestFieldReport46BusyGateway(t *testing.T) {
 	busy := map[string]any{"type": "transient_state", "message": "resource is in a transient state", "resource": "gateway", "resource_id": "x", "current_state": "configuring"}
 	for name, test := range map[string]struct {
 		body map[string]any
@@ -430,7 +430,7 @@ func TestCallsOfAReading(t *testing.T) {
 }
 
 // Stock is looked at before the first thing is made. (Field report 45.)
-func TestReport45StockIsCheckedFirst(t *testing.T) {
+func TestFieldReport45StockIsCheckedFirst(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	_, p, _, err := w.plan(t.Context(), w.cloud())
 	if err != nil {

@@ -168,7 +168,7 @@ func TestPatchOrderIsAllRolePoolNode(t *testing.T) {
 }
 
 // Field report 16: a client that is told localhost needs KubePrism there.
-func TestReport16KubePrismMismatch(t *testing.T) {
+func TestFieldReport16KubePrismMismatch(t *testing.T) {
 	cases := []struct {
 		patch string
 		port  int

@@ -283,7 +283,7 @@ func (w *world) away(ctx context.Context) map[string]bool {
 }
 
 // Field report 17: EPHEMERAL stays small; up must not call that done.
-func TestReport17SmallEphemeral(t *testing.T) {
+func TestFieldReport17SmallEphemeral(t *testing.T) {
 	if testing.Short() {
 		t.Skip("raises a node")
 	}

@@ -190,7 +190,7 @@ func TestEveryNodeRendersValidAndTheSameTwice(t *testing.T) {
 
 // Field report 13: names and addresses by which the API is reached are in both
 // certificates' lists.
-func TestReport13CertificatesNameEveryWayIn(t *testing.T) {
+func TestFieldReport13CertificatesNameEveryWayIn(t *testing.T) {
 	e := testEstate(t)
 	a := testAddresses(e)
 	c, err := render(t, e, "staging-cp-2")
@@ -228,7 +228,7 @@ func TestReport13CertificatesNameEveryWayIn(t *testing.T) {
 
 // Field report 20: configurations carry neither comments nor examples, and a
 // size that no limit of a cloud or of Talos comes near.
-func TestReport20ConfigurationsAreSmall(t *testing.T) {
+func TestFieldReport20ConfigurationsAreSmall(t *testing.T) {
 	c, err := render(t, testEstate(t), "staging-cp-1")
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestReport20ConfigurationsAreSmall(t *testing.T) {
 
 // Field report 22: a private node leaves its default route to DHCP on the
 // private interface; any document about links or routes would change that.
-func TestReport22TheDefaultRouteIsLeftToDHCP(t *testing.T) {
+func TestFieldReport22TheDefaultRouteIsLeftToDHCP(t *testing.T) {
 	e := testEstate(t)
 	for _, n := range e.Nodes() {
 		c, err := render(t, e, n.Name)
