@@ -111,26 +111,38 @@ func (inv *Inventory) key(want blueprint.SSHKey) (id, status string) {
 	return "", ""
 }
 
-// nameless finds servers of the estate that lost the tag which says what they
-// are, by the volumes that they hold. Without that the plan would make a twin,
-// which could never have the volume.
+// nameless finds nodes whose server lost the tags which say what it is, by the
+// volumes that it holds. Without that the plan would make a twin, which could
+// never have the volumes.
 func (inv *Inventory) nameless(g *blueprint.Graph, live *plan.Live) {
-	for _, server := range inv.Items {
-		if server.Kind != blueprint.KindServer || server.Step != "" {
+	for _, v := range inv.Items {
+		volume, wanted := g.Step(v.Step)
+		if v.Kind != blueprint.KindVolume || v.on == "" || !wanted {
 			continue
 		}
-		for _, v := range inv.Items {
-			if v.Kind != blueprint.KindVolume || v.on != server.CloudID {
-				continue
+		server, known := inv.server(v.on)
+		if known && server.Step != "" {
+			continue
+		}
+		lost := blueprint.TagStep + string(blueprint.KindServer) + "/" + volume.Node
+		why := fmt.Sprintf("the server %s (%s) holds its volume and has lost the tag %s; give it back", server.Name, v.on, lost)
+		if !known {
+			why = fmt.Sprintf("the server %s holds its volume and carries no mark of the estate; if it is this node, give it the tags %s%s and %s", v.on, blueprint.TagEstate, inv.estate, lost)
+		}
+		for _, kind := range []blueprint.Kind{blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindPower} {
+			step, ok := g.Step(string(kind) + "/" + volume.Node)
+			if _, seen := live.Steps[step.ID]; ok && !seen {
+				live.Steps[step.ID] = plan.Observed{Step: step.ID, CloudID: v.on, Zone: v.Zone, Status: "without its mark", Spec: step.Spec, Broken: why}
 			}
-			volume, ok := g.Step(v.Step)
-			id := string(blueprint.KindServer) + "/" + volume.Node
-			step, wanted := g.Step(id)
-			if _, seen := live.Steps[id]; !ok || !wanted || seen {
-				continue
-			}
-			live.Steps[id] = plan.Observed{Step: id, CloudID: server.CloudID, Zone: server.Zone, Status: server.Status, Spec: step.Spec,
-				Broken: fmt.Sprintf("the server %s (%s) holds its volume and has lost the tag %s; give it back", server.Name, server.CloudID, blueprint.TagStep+id)}
 		}
 	}
+}
+
+func (inv *Inventory) server(id string) (Item, bool) {
+	for _, it := range inv.Items {
+		if it.Kind == blueprint.KindServer && it.CloudID == id {
+			return it, true
+		}
+	}
+	return Item{}, false
 }
