@@ -51,7 +51,7 @@ func (r rules) check(p config.Provider) *breach {
 		return &breach{"machine", "is deleted", "a node cannot be without it", "delete single keys instead"}
 	}
 	for _, rule := range []func(config.Provider, *v1alpha1.Config) *breach{
-		r.identity, r.names, r.networks, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.links, r.arguments,
+		r.identity, r.names, r.networks, r.virtual, r.routes, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.links, r.arguments,
 	} {
 		if b := rule(p, c); b != nil {
 			return b
@@ -207,8 +207,11 @@ func (r rules) arguments(_ config.Provider, c *v1alpha1.Config) *breach {
 		return nil
 	}
 	for flag, value := range c.ClusterConfig.APIServerConfig.ExtraArgsConfig.ToMap() {
-		if flag == "advertise-address" && slices.Contains(value, "0.0.0.0") {
-			return &breach{"cluster.apiServer.extraArgs.advertise-address", "is 0.0.0.0", "other components would be told to reach the API server at no address", "remove it"}
+		if flag != "advertise-address" {
+			continue
+		}
+		if i := slices.IndexFunc(value, nowhere); i >= 0 {
+			return &breach{"cluster.apiServer.extraArgs.advertise-address", "is " + value[i], "other components would be told to reach the API server at no address", "remove it"}
 		}
 	}
 	etcd := c.ClusterConfig.EtcdConfig.EtcdExtraArgs.ToMap()
@@ -227,6 +230,12 @@ func (r rules) arguments(_ config.Provider, c *v1alpha1.Config) *breach {
 		}
 	}
 	return nil
+}
+
+// nowhere says whether a text is the address that stands for all and none.
+func nowhere(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.IsUnspecified()
 }
 
 // warn names what is allowed but probably not meant.
