@@ -372,3 +372,43 @@ func TestFieldReport66ConfigurationsTravelOverIPv4Only(t *testing.T) {
 		refusedPatch(t, "staging-cp-1", patch, "2001:db8::/64")
 	}
 }
+
+// Field report 19: a node that took something else for its configuration never
+// waits for ours. The wait ends, and says what the node was last seen to do, so
+// that the two states can be told apart.
+func TestFieldReport19TheWaitSaysWhatItSaw(t *testing.T) {
+	for state, want := range map[State]string{Refusing: "connection refused", Unreachable: "no answer in time"} {
+		t.Run(string(state), func(t *testing.T) {
+			s := newScene(t)
+			limits := quick
+			limits.Node = 100 * time.Millisecond
+			s.with(limits)
+			s.farm.with("staging-cp-1", func(n *fakeNode) { n.state = state })
+			s.refuses(s.apply("machine/staging-cp-1"), outcome.Failed, "staging-cp-1", string(state), want)
+			s.transcript()
+		})
+	}
+}
+
+// Field report 17: volumes that could never be, or that claim a disk twice, are
+// refused before anything is sent.
+func TestFieldReport17VolumesThatCannotBe(t *testing.T) {
+	volume := func(kind, name, provisioning string) string {
+		return "---\napiVersion: v1alpha1\nkind: " + kind + "\nname: " + name + "\nprovisioning: " + provisioning + "\n"
+	}
+	refusedPatch(t, "staging-cp-1", volume("VolumeConfig", "EPHEMERAL", "{maxSize: 2GB}"), "maxSize is below the least size")
+	refusedPatch(t, "staging-cp-1", volume("VolumeConfig", "EPHEMERAL", "{minSize: 8GB, maxSize: 6GB}"), "maxSize is below the least size")
+	refusedPatch(t, "staging-cp-1", volume("VolumeConfig", "STATE", "{minSize: 2GB, maxSize: 1GB}"))
+	refusedPatch(t, "staging-cp-1", volume("VolumeConfig", "EPHEMERAL", "{diskSelector: {match: '!system_disk'}}"), "is not system_disk")
+	for _, kind := range []string{"UserVolumeConfig", "RawVolumeConfig"} {
+		for _, match := range []string{"system_disk", "!system_disk", "disk.size > 10u * GB"} {
+			refusedPatch(t, "staging-cp-1", volume(kind, "data", "{diskSelector: {match: '"+match+"'}, minSize: 5GB}"), kind, "EPHEMERAL takes")
+		}
+	}
+	e := testEstate(t)
+	e.Talos.Patches.All = []string{write(t, e, "v.yaml", volume("VolumeConfig", "EPHEMERAL", "{diskSelector: {match: system_disk}, minSize: 4GB, maxSize: 10GB}")+
+		volume("UserVolumeConfig", "data", "{diskSelector: {match: system_disk}, minSize: 5GB}"))}
+	if _, err := render(t, e, "staging-cp-1"); err != nil {
+		t.Errorf("a volume beside an EPHEMERAL of bounded size: %v", err)
+	}
+}

@@ -51,7 +51,7 @@ func (r rules) check(p config.Provider) *breach {
 		return &breach{"machine", "is deleted", "a node cannot be without it", "delete single keys instead"}
 	}
 	for _, rule := range []func(config.Provider, *v1alpha1.Config) *breach{
-		r.identity, r.names, r.networks, r.virtual, r.routes, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.links, r.arguments,
+		r.identity, r.names, r.networks, r.virtual, r.routes, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.claims, r.links, r.arguments,
 	} {
 		if b := rule(p, c); b != nil {
 			return b
