@@ -3,9 +3,11 @@ package talos
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	documents "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 
@@ -33,6 +35,9 @@ func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.
 		if err != nil {
 			return nil, nil, r.unapplied(path, n, err)
 		}
+		if slices.ContainsFunc(p.Documents(), isDeletion) {
+			return nil, nil, r.unapplied(path, n, configloader.ErrLookupFailed)
+		}
 		// A patch's documents were read apart from the configuration; reading
 		// the result again finds what only the whole can show.
 		merged, err := encode(p)
@@ -47,6 +52,13 @@ func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.
 		}
 	}
 	return p, rules.warn(p), nil
+}
+
+// isDeletion tells the deletion of a document that found nothing to delete: the
+// library keeps it as a document, and encoding that panics.
+func isDeletion(d documents.Document) bool {
+	_, ok := d.(configloader.Selector)
+	return ok
 }
 
 func (r *Renderer) patchesOf(n estate.Node) []string {

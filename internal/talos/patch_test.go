@@ -67,6 +67,8 @@ func TestPatchesThatAreRefused(t *testing.T) {
 		{"machine deleted", "staging-cp-1", "machine: {$patch: delete}\n", []string{"machine is deleted"}},
 		{"kubespan", "staging-cp-1", "apiVersion: v1alpha1\nkind: KubeSpanConfig\nenabled: true\n", []string{"KubeSpanConfig.enabled is on", "discovery"}},
 		{"deletes what is not there", "staging-cp-1", "machine:\n  network:\n    interfaces:\n      - interface: eth1\n        $patch: delete\n", []string{"deletes something that the configuration does not have"}},
+		{"deletes a document that is not there", "staging-cp-1", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: SWAP\n$patch: delete\n", []string{"p.yaml does not apply", "deletes something that the configuration does not have"}},
+		{"deletes a document of no kind", "staging-cp-1", "apiVersion: v1alpha1\nkind: Nothing\n$patch: delete\n", []string{"deletes something that the configuration does not have"}},
 		{"value that is not valid", "staging-cp-1", "machine: {nodeLabels: {'-x': 'y'}}\n", []string{"is not valid", "-x"}},
 	}
 	for _, c := range cases {
