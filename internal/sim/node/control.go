@@ -4,13 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
+	apps "k8s.io/api/apps/v1"
+	certs "k8s.io/api/certificates/v1"
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+
+	"bastide/internal/sim/kube"
 )
 
 // control does, while the node's API server is up, what Talos and the
@@ -32,26 +31,12 @@ func (n *node) control() {
 }
 
 // lead takes part in the election of the controller manager until the boot ends.
-func (n *node) lead(c *kubernetes.Clientset) {
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta: metaOf("kube-system", "kube-controller-manager"), Client: c.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: n.hostname() + "_" + n.bootID},
-	}
+func (n *node) lead(c *kube.Client) {
 	scaled := func(d, least time.Duration) time.Duration { return max(n.farm.opt.Clock.Scale(d), least) }
-	for n.ctx.Err() == nil {
-		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, LeaseDuration: scaled(15*time.Second, 10*time.Second), RenewDeadline: scaled(10*time.Second, 7*time.Second), RetryPeriod: scaled(2*time.Second, 2*time.Second),
-			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(ctx context.Context) { newControllers(n, c).run(ctx) },
-				OnStoppedLeading: func() {},
-			},
-		})
-		if err != nil {
-			n.log.Error("electing a controller manager", "err", err)
-			return
-		}
-		e.Run(klog.NewContext(n.ctx, logr.Discard()))
-	}
+	c.Lead(n.ctx, kube.Election{
+		Lease: metaOf("kube-system", "kube-controller-manager"), Identity: n.hostname() + "_" + n.bootID,
+		Duration: scaled(15*time.Second, 10*time.Second), Renew: scaled(10*time.Second, 7*time.Second), Retry: 2 * time.Second,
+	}, func(ctx context.Context) { newControllers(n, c).run(ctx) })
 }
 
 // controllers are the parts of kube-controller-manager and kube-scheduler that
@@ -59,42 +44,47 @@ func (n *node) lead(c *kubernetes.Clientset) {
 // what is missing, so that none depends on an event that it saw.
 type controllers struct {
 	node *node
-	c    *kubernetes.Clientset
-	in   informers.SharedInformerFactory
+	c    *kube.Client
 	wake chan struct{}
+
+	nodes           *kube.Followed[*core.Node]
+	pods            *kube.Followed[*core.Pod]
+	namespaces      *kube.Followed[*core.Namespace]
+	serviceAccounts *kube.Followed[*core.ServiceAccount]
+	configMaps      *kube.Followed[*core.ConfigMap]
+	daemonSets      *kube.Followed[*apps.DaemonSet]
+	deployments     *kube.Followed[*apps.Deployment]
+	replicaSets     *kube.Followed[*apps.ReplicaSet]
+	signingRequests *kube.Followed[*certs.CertificateSigningRequest]
+	leases          *kube.Followed[*coordination.Lease]
 }
 
-func newControllers(n *node, c *kubernetes.Clientset) *controllers {
-	return &controllers{node: n, c: c, in: informers.NewSharedInformerFactory(c, 0), wake: make(chan struct{}, 1)}
+func newControllers(n *node, c *kube.Client) *controllers {
+	return &controllers{
+		node: n, c: c, wake: make(chan struct{}, 1),
+		nodes: kube.Follow(c.Nodes()), pods: kube.Follow(c.Pods("")), namespaces: kube.Follow(c.Namespaces()),
+		serviceAccounts: kube.Follow(c.ServiceAccounts("")), configMaps: kube.Follow(c.ConfigMaps("")),
+		daemonSets: kube.Follow(c.DaemonSets("")), deployments: kube.Follow(c.Deployments("")), replicaSets: kube.Follow(c.ReplicaSets("")),
+		signingRequests: kube.Follow(c.SigningRequests()), leases: kube.Follow(c.Leases("")),
+	}
 }
 
 func (m *controllers) run(ctx context.Context) {
-	core, apps := m.in.Core().V1(), m.in.Apps().V1()
-	poke := func(any) {
+	poke := func() {
 		select {
 		case m.wake <- struct{}{}:
 		default:
 		}
 	}
-	onAny := cache.ResourceEventHandlerFuncs{AddFunc: poke, UpdateFunc: func(_, o any) { poke(o) }, DeleteFunc: poke}
-	for _, i := range []cache.SharedIndexInformer{
-		core.Nodes().Informer(), core.Pods().Informer(), core.Namespaces().Informer(), core.ServiceAccounts().Informer(), core.ConfigMaps().Informer(),
-		apps.DaemonSets().Informer(), apps.Deployments().Informer(), apps.ReplicaSets().Informer(),
-		m.in.Certificates().V1().CertificateSigningRequests().Informer(), m.in.Coordination().V1().Leases().Informer(),
-	} {
-		if _, err := i.AddEventHandler(onAny); err != nil {
-			return
-		}
+	if !kube.Start(ctx, poke, m.nodes, m.pods, m.namespaces, m.serviceAccounts, m.configMaps, m.daemonSets, m.deployments, m.replicaSets, m.signingRequests, m.leases) {
+		return
 	}
-	m.in.StartWithContext(ctx)
-	defer m.in.Shutdown()
-	m.in.WaitForCacheSync(ctx.Done())
 	steps := []struct {
 		name string
 		do   func(context.Context) error
 	}{
 		{"csr", m.signRequests}, {"namespaces", m.fillNamespaces}, {"nodes", m.judgeNodes},
-		{"daemonsets", m.daemonSets}, {"deployments", m.deployments}, {"replicasets", m.replicaSets}, {"scheduler", m.schedule},
+		{"daemonsets", m.keepDaemonSets}, {"deployments", m.keepDeployments}, {"replicasets", m.keepReplicaSets}, {"scheduler", m.schedule},
 	}
 	for ctx.Err() == nil {
 		for _, s := range steps {

@@ -16,7 +16,6 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 func metaOf(namespace, name string) metav1.ObjectMeta {
@@ -36,10 +35,7 @@ func ignore(err error, kinds ...func(error) bool) error {
 // the real approver it lets a bootstrap token ask for any node and a node only
 // for itself; serving certificates are for somebody else to approve.
 func (m *controllers) signRequests(ctx context.Context) error {
-	all, err := m.in.Certificates().V1().CertificateSigningRequests().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+	all := m.signingRequests.All()
 	var failed []error
 	for _, csr := range all {
 		if len(csr.Status.Certificate) == 0 && csr.Spec.SignerName == certs.KubeAPIServerClientKubeletSignerName {
@@ -63,20 +59,20 @@ func (m *controllers) signRequest(ctx context.Context, csr *certs.CertificateSig
 		!(bootstrapper || csr.Spec.Username == req.Subject.CommonName) {
 		return nil
 	}
-	api := m.c.CertificatesV1().CertificateSigningRequests()
+	api := m.c.SigningRequests()
 	approved := slices.ContainsFunc(csr.Status.Conditions, func(c certs.CertificateSigningRequestCondition) bool { return c.Type == certs.CertificateApproved })
 	if !approved {
 		csr.Status.Conditions = append(csr.Status.Conditions, certs.CertificateSigningRequestCondition{
 			Type: certs.CertificateApproved, Status: core.ConditionTrue, Reason: "AutoApproved", Message: "Auto approving kubelet client certificate after SubjectAccessReview.",
 		})
-		if csr, err = api.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+		if csr, err = m.c.Approve(ctx, csr); err != nil {
 			return ignore(err, apierrors.IsConflict, isNotFound)
 		}
 	}
 	if csr.Status.Certificate, err = m.issue(req); err != nil {
 		return err
 	}
-	_, err = api.UpdateStatus(ctx, csr, metav1.UpdateOptions{})
+	_, err = api.UpdateStatus(ctx, csr)
 	return ignore(err, apierrors.IsConflict, isNotFound)
 }
 
@@ -109,10 +105,7 @@ func (m *controllers) issue(req *stdx509.CertificateRequest) ([]byte, error) {
 // cluster's certificate authority, without which no pod can be created there;
 // a namespace that is being deleted loses its finalizer when it is empty.
 func (m *controllers) fillNamespaces(ctx context.Context) error {
-	all, err := m.in.Core().V1().Namespaces().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+	all := m.namespaces.All()
 	ca := string(m.node.kubeConfig(nil).CAData)
 	var failed []error
 	for _, ns := range all {
@@ -120,12 +113,12 @@ func (m *controllers) fillNamespaces(ctx context.Context) error {
 			failed = append(failed, m.emptyNamespace(ctx, ns.DeepCopy()))
 			continue
 		}
-		if _, err := m.in.Core().V1().ServiceAccounts().Lister().ServiceAccounts(ns.Name).Get("default"); isNotFound(err) {
-			_, err = m.c.CoreV1().ServiceAccounts(ns.Name).Create(ctx, &core.ServiceAccount{ObjectMeta: metaOf(ns.Name, "default")}, metav1.CreateOptions{})
+		if _, ok := m.serviceAccounts.Get(ns.Name, "default"); !ok {
+			_, err := m.c.ServiceAccounts(ns.Name).Create(ctx, &core.ServiceAccount{ObjectMeta: metaOf(ns.Name, "default")})
 			failed = append(failed, ignore(err, apierrors.IsAlreadyExists, isNotFound))
 		}
-		if _, err := m.in.Core().V1().ConfigMaps().Lister().ConfigMaps(ns.Name).Get("kube-root-ca.crt"); isNotFound(err) {
-			_, err = m.c.CoreV1().ConfigMaps(ns.Name).Create(ctx, &core.ConfigMap{ObjectMeta: metaOf(ns.Name, "kube-root-ca.crt"), Data: map[string]string{"ca.crt": ca}}, metav1.CreateOptions{})
+		if _, ok := m.configMaps.Get(ns.Name, "kube-root-ca.crt"); !ok {
+			_, err := m.c.ConfigMaps(ns.Name).Create(ctx, &core.ConfigMap{ObjectMeta: metaOf(ns.Name, "kube-root-ca.crt"), Data: map[string]string{"ca.crt": ca}})
 			failed = append(failed, ignore(err, apierrors.IsAlreadyExists, isNotFound))
 		}
 	}
@@ -133,30 +126,24 @@ func (m *controllers) fillNamespaces(ctx context.Context) error {
 }
 
 func (m *controllers) emptyNamespace(ctx context.Context, ns *core.Namespace) error {
-	all := metav1.ListOptions{}
-	del := metav1.DeleteOptions{}
 	failed := errors.Join(
-		m.c.AppsV1().Deployments(ns.Name).DeleteCollection(ctx, del, all), m.c.AppsV1().DaemonSets(ns.Name).DeleteCollection(ctx, del, all),
-		m.c.AppsV1().ReplicaSets(ns.Name).DeleteCollection(ctx, del, all), m.c.CoreV1().Pods(ns.Name).DeleteCollection(ctx, del, all),
-		m.c.CoreV1().ConfigMaps(ns.Name).DeleteCollection(ctx, del, all), m.c.CoreV1().Secrets(ns.Name).DeleteCollection(ctx, del, all),
-		m.c.CoreV1().ServiceAccounts(ns.Name).DeleteCollection(ctx, del, all),
+		m.c.Deployments(ns.Name).DeleteAll(ctx), m.c.DaemonSets(ns.Name).DeleteAll(ctx),
+		m.c.ReplicaSets(ns.Name).DeleteAll(ctx), m.c.Pods(ns.Name).DeleteAll(ctx),
+		m.c.ConfigMaps(ns.Name).DeleteAll(ctx), m.c.Secrets(ns.Name).DeleteAll(ctx),
+		m.c.ServiceAccounts(ns.Name).DeleteAll(ctx),
 	)
-	left, err := m.c.CoreV1().Pods(ns.Name).List(ctx, all)
+	left, err := m.c.Pods(ns.Name).List(ctx, metav1.ListOptions{})
 	if failed != nil || err != nil || len(left.Items) > 0 {
 		return errors.Join(failed, err)
 	}
 	ns.Spec.Finalizers = nil
-	_, err = m.c.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
-	return ignore(err, apierrors.IsConflict, isNotFound)
+	return ignore(m.c.Finalize(ctx, ns), apierrors.IsConflict, isNotFound)
 }
 
 // judgeNodes allots pod networks, turns silent nodes Unknown, and keeps the
 // taints that say a node is not ready.
 func (m *controllers) judgeNodes(ctx context.Context) error {
-	all, err := m.in.Core().V1().Nodes().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+	all := m.nodes.All()
 	used := map[string]bool{}
 	for _, o := range all {
 		used[o.Spec.PodCIDR] = true
@@ -171,13 +158,13 @@ func (m *controllers) judgeNodes(ctx context.Context) error {
 
 func (m *controllers) judgeNode(ctx context.Context, o *core.Node, used map[string]bool) error {
 	n := m.node
-	if lease, err := m.in.Coordination().V1().Leases().Lister().Leases("kube-node-lease").Get(o.Name); err == nil && lease.Spec.RenewTime != nil {
+	if lease, ok := m.leases.Get("kube-node-lease", o.Name); ok && lease.Spec.RenewTime != nil {
 		silence := max(n.farm.opt.Clock.Scale(leaseDuration), 20*time.Second)
 		if time.Since(lease.Spec.RenewTime.Time) > silence && conditionOf(o, core.NodeReady) != core.ConditionUnknown {
 			for _, t := range []core.NodeConditionType{core.NodeReady, core.NodeMemoryPressure, core.NodeDiskPressure, core.NodePIDPressure} {
 				setCondition(&o.Status, t, core.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
 			}
-			updated, err := m.c.CoreV1().Nodes().UpdateStatus(ctx, o, metav1.UpdateOptions{})
+			updated, err := m.c.Nodes().UpdateStatus(ctx, o)
 			if err != nil {
 				return ignore(err, apierrors.IsConflict, isNotFound)
 			}
@@ -198,7 +185,7 @@ func (m *controllers) judgeNode(ctx context.Context, o *core.Node, used map[stri
 	if before.Spec.PodCIDR == o.Spec.PodCIDR && len(before.Spec.Taints) == len(o.Spec.Taints) {
 		return nil
 	}
-	_, err := m.c.CoreV1().Nodes().Update(ctx, o, metav1.UpdateOptions{})
+	_, err := m.c.Nodes().Update(ctx, o)
 	return ignore(err, apierrors.IsConflict, isNotFound)
 }
 

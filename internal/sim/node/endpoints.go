@@ -11,7 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"bastide/internal/sim/kube"
 )
 
 // endpoints are the control plane addresses that the node knows of: what the
@@ -65,7 +66,7 @@ func (n *node) trackEndpoints() {
 
 func (n *node) watchEndpointSlice(ctx context.Context) error {
 	var (
-		c   *kubernetes.Clientset
+		c   *kube.Client
 		err error
 	)
 	if n.isControlPlane() {
@@ -76,7 +77,7 @@ func (n *node) watchEndpointSlice(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices := c.DiscoveryV1().EndpointSlices("default")
+	slices := c.EndpointSlices("default")
 	list, err := slices.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kubernetes"})
 	if err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"bastide/internal/sim/kube"
 )
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
@@ -59,12 +60,12 @@ func (n *node) kubeConfig(dial dialFunc) *rest.Config {
 
 // adminClient acts as an administrator of the cluster, with a certificate that
 // a control plane node signs for itself.
-func (n *node) adminClient(dial dialFunc) (*kubernetes.Clientset, error) {
+func (n *node) adminClient(dial dialFunc) (*kube.Client, error) {
 	conf, err := n.adminConfig(dial)
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(conf)
+	return kube.New(conf)
 }
 
 func (n *node) adminConfig(dial dialFunc) (*rest.Config, error) {

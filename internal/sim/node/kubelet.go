@@ -19,7 +19,8 @@ import (
 	certs "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"bastide/internal/sim/kube"
 )
 
 // kubelet joins the node to its cluster and reports for it. It runs no
@@ -29,8 +30,8 @@ type kubelet struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	have    *kubernetes.Clientset // with the node's own identity
-	cni     bool                  // a network plug-in has been started on the node
+	have    *kube.Client // with the node's own identity
+	cni     bool         // a network plug-in has been started on the node
 	podCIDR string
 }
 
@@ -73,7 +74,7 @@ func (k *kubelet) run() {
 }
 
 // client returns the client with the node's identity, an error before it has one.
-func (k *kubelet) client() (*kubernetes.Clientset, error) {
+func (k *kubelet) client() (*kube.Client, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.have == nil {
@@ -99,7 +100,7 @@ func (k *kubelet) join(ctx context.Context) error {
 	conf := k.node.kubeConfig(k.node.ownDial)
 	conf.CertData, conf.KeyData = pair, pair
 	conf.UserAgent = "kubelet/" + imageTag(k.node.config().Machine().Kubelet().Image())
-	c, err := kubernetes.NewForConfig(conf)
+	c, err := kube.New(conf)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (k *kubelet) bootstrap(ctx context.Context) ([]byte, error) {
 	token := n.config().Cluster().Token()
 	conf := n.kubeConfig(n.ownDial)
 	conf.BearerToken = token.ID() + "." + token.Secret()
-	c, err := kubernetes.NewForConfig(conf)
+	c, err := kube.New(conf)
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +147,14 @@ func (k *kubelet) bootstrap(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	csrs := c.CertificatesV1().CertificateSigningRequests()
+	csrs := c.SigningRequests()
 	csr, err := csrs.Create(ctx, &certs.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-csr-"},
 		Spec: certs.CertificateSigningRequestSpec{
 			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certs.KubeAPIServerClientKubeletSignerName,
 			Usages: []certs.KeyUsage{certs.UsageDigitalSignature, certs.UsageClientAuth},
 		},
-	}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot create certificate signing request: %w", err)
 	}
@@ -161,7 +162,7 @@ func (k *kubelet) bootstrap(ctx context.Context) ([]byte, error) {
 		if err := n.pause(ctx, time.Second); err != nil {
 			return nil, fmt.Errorf("waiting for certificate signing request %s: %w", csr.Name, err)
 		}
-		if csr, err = csrs.Get(ctx, csr.Name, metav1.GetOptions{}); err != nil {
+		if csr, err = csrs.Get(ctx, csr.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -173,24 +174,24 @@ func (k *kubelet) bootstrap(ctx context.Context) ([]byte, error) {
 }
 
 // renewLease says that the node is alive.
-func (k *kubelet) renewLease(ctx context.Context, c *kubernetes.Clientset) error {
+func (k *kubelet) renewLease(ctx context.Context, c *kube.Client) error {
 	name := k.node.hostname()
-	leases := c.CoordinationV1().Leases("kube-node-lease")
+	leases := c.Leases("kube-node-lease")
 	now := metav1.NowMicro()
 	seconds := int32(leaseDuration / time.Second)
-	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+	lease, err := leases.Get(ctx, name)
 	if isNotFound(err) {
 		_, err = leases.Create(ctx, &coordination.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-node-lease"},
 			Spec:       coordination.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now},
-		}, metav1.CreateOptions{})
+		})
 		return err
 	}
 	if err != nil {
 		return err
 	}
 	lease.Spec.RenewTime, lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &now, &name, &seconds
-	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	_, err = leases.Update(ctx, lease)
 	return err
 }
 

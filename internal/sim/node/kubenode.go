@@ -11,9 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	k8sres "github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"bastide/internal/sim/kube"
 )
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
@@ -33,9 +34,9 @@ func (k *kubelet) report(ctx context.Context) error {
 	if !n.nodeIP().IsValid() {
 		return errors.New("no address of the node is in kubelet.nodeIP.validSubnets")
 	}
-	obj, err := c.CoreV1().Nodes().Get(ctx, n.hostname(), metav1.GetOptions{})
+	obj, err := c.Nodes().Get(ctx, n.hostname())
 	if isNotFound(err) {
-		obj, err = c.CoreV1().Nodes().Create(ctx, k.object(), metav1.CreateOptions{})
+		obj, err = c.Nodes().Create(ctx, k.object())
 	}
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (k *kubelet) report(ctx context.Context) error {
 	ready := k.cni
 	k.mu.Unlock()
 	k.fillStatus(&obj.Status, ready)
-	if _, err := c.CoreV1().Nodes().UpdateStatus(ctx, obj, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.Nodes().UpdateStatus(ctx, obj); err != nil {
 		return err
 	}
 	if err := k.renewLease(ctx, c); err != nil {
@@ -143,7 +144,7 @@ func setCondition(s *core.NodeStatus, t core.NodeConditionType, v core.Condition
 
 // applyNodeConfig keeps the labels and annotations of the configuration on the
 // Node. A control plane node does so as an administrator, a worker as itself.
-func (k *kubelet) applyNodeConfig(ctx context.Context, c *kubernetes.Clientset, obj *core.Node) error {
+func (k *kubelet) applyNodeConfig(ctx context.Context, c *kube.Client, obj *core.Node) error {
 	n := k.node
 	m := n.config().Machine()
 	labels, notes := map[string]string{}, map[string]string{}
@@ -181,7 +182,7 @@ func (k *kubelet) applyNodeConfig(ctx context.Context, c *kubernetes.Clientset, 
 		}
 		c = admin
 	}
-	fresh, err := c.CoreV1().Nodes().Get(ctx, obj.Name, metav1.GetOptions{})
+	fresh, err := c.Nodes().Get(ctx, obj.Name)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (k *kubelet) applyNodeConfig(ctx context.Context, c *kubernetes.Clientset, 
 	}
 	maps.Copy(fresh.Labels, labels)
 	maps.Copy(fresh.Annotations, notes)
-	_, err = c.CoreV1().Nodes().Update(ctx, fresh, metav1.UpdateOptions{})
+	_, err = c.Nodes().Update(ctx, fresh)
 	return err
 }
 

@@ -14,14 +14,10 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/restmapper"
+
+	"bastide/internal/sim/kube"
 )
 
 const (
@@ -154,26 +150,18 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 // createMissing applies the objects that are neither in the inventory nor in
 // the cluster, and keeps the inventory.
 func (n *node) createMissing(ctx context.Context, objects []*unstructured.Unstructured) error {
-	conf, err := n.adminConfig(n.ownDial)
+	c, err := n.adminClient(n.ownDial)
 	if err != nil {
 		return err
 	}
-	c, err := kubernetes.NewForConfig(conf)
-	if err != nil {
-		return err
-	}
-	dyn, err := dynamic.NewForConfig(conf)
-	if err != nil {
-		return err
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery()))
+	api := c.Anything()
 	inv, err := readInventory(ctx, c)
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, o := range objects {
-		fatal, err := n.createOne(ctx, dyn, mapper, inv, o)
+		fatal, err := n.createOne(ctx, api, inv, o)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("error creating %s/%s: %w", o.GetKind(), o.GetName(), err))
 		}
@@ -185,33 +173,28 @@ func (n *node) createMissing(ctx context.Context, objects []*unstructured.Unstru
 }
 
 // createOne reports as fatal what no other object would fare better with.
-func (n *node) createOne(ctx context.Context, dyn dynamic.Interface, mapper meta.ResettableRESTMapper, inv *inventory, o *unstructured.Unstructured) (fatal bool, err error) {
-	gvk := o.GroupVersionKind()
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+func (n *node) createOne(ctx context.Context, api *kube.Anything, inv *inventory, o *unstructured.Unstructured) (fatal bool, err error) {
+	kind, err := api.Kind(ctx, o.GroupVersionKind())
 	if err != nil {
-		if meta.IsNoMatchError(err) {
-			mapper.Reset()
-		}
-		return !meta.IsNoMatchError(err), err
+		var unknown *kube.NoKindError
+		return !errors.As(err, &unknown), err
 	}
-	var api dynamic.ResourceInterface = dyn.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if o.GetNamespace() == "" {
-			o.SetNamespace("default")
-		}
-		api = dyn.Resource(mapping.Resource).Namespace(o.GetNamespace())
-	} else {
+	switch {
+	case !kind.Namespaced:
 		o.SetNamespace("")
+	case o.GetNamespace() == "":
+		o.SetNamespace("default")
 	}
 	id := inventoryID(o)
 	if inv.has(id) {
 		return false, nil
 	}
-	if _, err := api.Get(ctx, o.GetName(), metav1.GetOptions{}); err == nil {
+	switch there, err := api.Exists(ctx, kind, o); {
+	case err != nil:
+		return true, err
+	case there:
 		inv.add(id)
 		return false, nil
-	} else if !isNotFound(err) {
-		return true, err
 	}
 	notes := o.GetAnnotations()
 	if notes == nil {
@@ -219,8 +202,7 @@ func (n *node) createOne(ctx context.Context, dyn dynamic.Interface, mapper meta
 	}
 	notes[inventoryAnnotation] = inventoryName
 	o.SetAnnotations(notes)
-	_, err = api.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager})
-	if err != nil {
+	if err := api.Apply(ctx, kind, o, fieldManager); err != nil {
 		return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !apierrors.IsMethodNotSupported(err) && !isNotFound(err), err
 	}
 	inv.add(id)
@@ -238,8 +220,8 @@ func inventoryID(o *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s_%s_%s_%s", o.GetNamespace(), strings.ReplaceAll(o.GetName(), ":", "__"), o.GroupVersionKind().Group, o.GetKind())
 }
 
-func readInventory(ctx context.Context, c *kubernetes.Clientset) (*inventory, error) {
-	cm, err := c.CoreV1().ConfigMaps("kube-system").Get(ctx, inventoryName, metav1.GetOptions{})
+func readInventory(ctx context.Context, c *kube.Client) (*inventory, error) {
+	cm, err := c.ConfigMaps("kube-system").Get(ctx, inventoryName)
 	if isNotFound(err) {
 		cm = &core.ConfigMap{ObjectMeta: metaOf("kube-system", inventoryName)}
 		cm.Labels = map[string]string{"cli-utils.sigs.k8s.io/inventory-id": inventoryName}
@@ -257,13 +239,13 @@ func (i *inventory) add(id string) {
 	i.object.Data[id], i.changed = "", true
 }
 
-func (i *inventory) write(ctx context.Context, c *kubernetes.Clientset) error {
+func (i *inventory) write(ctx context.Context, c *kube.Client) error {
 	var err error
 	switch {
 	case i.missing:
-		_, err = c.CoreV1().ConfigMaps("kube-system").Create(ctx, i.object, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err = c.ConfigMaps("kube-system").Create(ctx, i.object)
 	case i.changed:
-		_, err = c.CoreV1().ConfigMaps("kube-system").Update(ctx, i.object, metav1.UpdateOptions{FieldManager: fieldManager})
+		_, err = c.ConfigMaps("kube-system").Update(ctx, i.object)
 	}
 	if err != nil {
 		return fmt.Errorf("updating inventory failed: %w", err)

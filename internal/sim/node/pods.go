@@ -9,7 +9,8 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"bastide/internal/sim/kube"
 )
 
 // staticPods are what a control plane node runs from Talos's own hand.
@@ -34,9 +35,9 @@ func (k *kubelet) runPods() {
 	}
 }
 
-func (k *kubelet) watchPods(ctx context.Context, c *kubernetes.Clientset) error {
+func (k *kubelet) watchPods(ctx context.Context, c *kube.Client) error {
 	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + k.node.hostname()}
-	list, err := c.CoreV1().Pods("").List(ctx, opts)
+	list, err := c.Pods("").List(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (k *kubelet) watchPods(ctx context.Context, c *kubernetes.Clientset) error 
 	opts.ResourceVersion = list.ResourceVersion
 	seconds := int64(60) // pods that waited for the network are looked at again
 	opts.TimeoutSeconds = &seconds
-	w, err := c.CoreV1().Pods("").Watch(ctx, opts)
+	w, err := c.Pods("").Watch(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -81,10 +82,9 @@ func (k *kubelet) hasCNI() bool {
 }
 
 // runPod moves one pod on: deleted ones go, others become ready.
-func (k *kubelet) runPod(ctx context.Context, c *kubernetes.Clientset, p *core.Pod) error {
+func (k *kubelet) runPod(ctx context.Context, c *kube.Client, p *core.Pod) error {
 	if p.DeletionTimestamp != nil {
-		zero := int64(0)
-		err := c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+		err := c.Pods(p.Namespace).DeleteNow(ctx, p.Name)
 		if isNotFound(err) {
 			return nil
 		}
@@ -104,7 +104,7 @@ func (k *kubelet) runPod(ctx context.Context, c *kubernetes.Clientset, p *core.P
 	}
 	p = p.DeepCopy()
 	k.markRunning(p)
-	if _, err := c.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil && !isNotFound(err) && !apierrors.IsConflict(err) {
+	if _, err := c.Pods(p.Namespace).UpdateStatus(ctx, p); err != nil && !isNotFound(err) && !apierrors.IsConflict(err) {
 		return err
 	}
 	if isNetworkPlugin(p) {
@@ -182,7 +182,7 @@ func podAddress(uid, cidr string) string {
 
 // mirrorStaticPods shows the control plane's own pods in the API, as the
 // kubelet does for pods that do not come from there.
-func (k *kubelet) mirrorStaticPods(ctx context.Context, c *kubernetes.Clientset, owner *core.Node) error {
+func (k *kubelet) mirrorStaticPods(ctx context.Context, c *kube.Client, owner *core.Node) error {
 	n := k.node
 	if !n.apiserver.ready() {
 		return nil
@@ -192,7 +192,7 @@ func (k *kubelet) mirrorStaticPods(ctx context.Context, c *kubernetes.Clientset,
 		"kube-apiserver": cl.APIServer().Image(), "kube-controller-manager": cl.ControllerManager().Image(), "kube-scheduler": cl.Scheduler().Image(),
 	}
 	// A node may list its own pods, but not get one that is not there.
-	list, err := c.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.hostname()})
+	list, err := c.Pods("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.hostname()})
 	if err != nil {
 		return err
 	}
@@ -220,20 +220,19 @@ func (k *kubelet) mirrorStaticPods(ctx context.Context, c *kubernetes.Clientset,
 		}
 		pod, missing := have[want.Name], have[want.Name] == nil
 		if !missing && (pod.Spec.Containers[0].Image != images[name] || pod.Annotations[core.MirrorPodAnnotationKey] != n.bootID) {
-			zero := int64(0)
-			if err := c.CoreV1().Pods("kube-system").Delete(ctx, want.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil && !isNotFound(err) {
+			if err := c.Pods("kube-system").DeleteNow(ctx, want.Name); err != nil && !isNotFound(err) {
 				return err
 			}
 			missing = true
 		}
 		if missing {
-			if pod, err = c.CoreV1().Pods("kube-system").Create(ctx, want, metav1.CreateOptions{}); err != nil {
+			if pod, err = c.Pods("kube-system").Create(ctx, want); err != nil {
 				return fmt.Errorf("failed creating a mirror pod %s: %w", want.Name, err)
 			}
 		}
 		if pod.Status.Phase != core.PodRunning {
 			k.markRunning(pod)
-			if _, err := c.CoreV1().Pods("kube-system").UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+			if _, err := c.Pods("kube-system").UpdateStatus(ctx, pod); err != nil {
 				return err
 			}
 		}

@@ -7,21 +7,14 @@ import (
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
 // schedule binds pods to the node with the fewest that they fit, and deletes
 // pods of nodes that are no more.
 func (m *controllers) schedule(ctx context.Context) error {
-	nodes, err := m.in.Core().V1().Nodes().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	pods, err := m.in.Core().V1().Pods().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+	nodes := m.nodes.All()
+	pods := m.pods.All()
 	load := map[string]int{}
 	for _, p := range pods {
 		load[p.Spec.NodeName]++
@@ -30,8 +23,7 @@ func (m *controllers) schedule(ctx context.Context) error {
 	for _, p := range pods {
 		if p.Spec.NodeName != "" {
 			if !slices.ContainsFunc(nodes, func(o *core.Node) bool { return o.Name == p.Spec.NodeName }) {
-				zero := int64(0)
-				failed = append(failed, ignore(m.c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}), isNotFound))
+				failed = append(failed, ignore(m.c.Pods(p.Namespace).DeleteNow(ctx, p.Name), isNotFound))
 			}
 			continue
 		}
@@ -45,7 +37,7 @@ func (m *controllers) schedule(ctx context.Context) error {
 			continue
 		}
 		load[best.Name]++
-		err := m.c.CoreV1().Pods(p.Namespace).Bind(ctx, &core.Binding{ObjectMeta: metaOf(p.Namespace, p.Name), Target: core.ObjectReference{Kind: "Node", Name: best.Name}}, metav1.CreateOptions{})
+		err := m.c.Bind(ctx, p, best.Name)
 		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
 	}
 	return errors.Join(failed...)

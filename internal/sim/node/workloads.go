@@ -11,19 +11,13 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// daemonSets keeps one pod of each DaemonSet on every node that it fits.
-func (m *controllers) daemonSets(ctx context.Context) error {
-	sets, err := m.in.Apps().V1().DaemonSets().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	nodes, err := m.in.Core().V1().Nodes().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+// keepDaemonSets keeps one pod of each DaemonSet on every node that it fits.
+func (m *controllers) keepDaemonSets(ctx context.Context) error {
+	sets := m.daemonSets.All()
+	nodes := m.nodes.All()
 	var failed []error
 	for _, ds := range sets {
 		if ds.DeletionTimestamp == nil {
@@ -34,10 +28,7 @@ func (m *controllers) daemonSets(ctx context.Context) error {
 }
 
 func (m *controllers) daemonSet(ctx context.Context, ds *apps.DaemonSet, nodes []*core.Node) error {
-	mine, err := m.podsOf(ds.Namespace, ds.UID)
-	if err != nil {
-		return err
-	}
+	mine := m.podsOf(ds.Namespace, ds.UID)
 	tolerations := append(slices.Clone(ds.Spec.Template.Spec.Tolerations), daemonTolerations(ds.Spec.Template.Spec.HostNetwork)...)
 	var wanted, ready int32
 	var failed []error
@@ -55,7 +46,7 @@ func (m *controllers) daemonSet(ctx context.Context, ds *apps.DaemonSet, nodes [
 		}
 		p := podFrom(ds.Spec.Template, ds.Namespace, ds.Name+"-", metav1.NewControllerRef(ds, apps.SchemeGroupVersion.WithKind("DaemonSet")))
 		p.Spec.NodeName, p.Spec.Tolerations = o.Name, tolerations
-		_, err := m.c.CoreV1().Pods(ds.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		_, err := m.c.Pods(ds.Namespace).Create(ctx, p)
 		failed = append(failed, ignore(err, apierrors.IsForbidden))
 	}
 	s := ds.Status
@@ -64,19 +55,16 @@ func (m *controllers) daemonSet(ctx context.Context, ds *apps.DaemonSet, nodes [
 	if s.NumberReady != ds.Status.NumberReady || s.DesiredNumberScheduled != ds.Status.DesiredNumberScheduled || s.ObservedGeneration != ds.Status.ObservedGeneration {
 		ds = ds.DeepCopy()
 		ds.Status = s
-		_, err := m.c.AppsV1().DaemonSets(ds.Namespace).UpdateStatus(ctx, ds, metav1.UpdateOptions{})
+		_, err := m.c.DaemonSets(ds.Namespace).UpdateStatus(ctx, ds)
 		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
 	}
 	return errors.Join(failed...)
 }
 
-// deployments keeps one ReplicaSet per template of each Deployment, and scales
+// keepDeployments keeps one ReplicaSet per template of each Deployment, and scales
 // those of former templates to nothing.
-func (m *controllers) deployments(ctx context.Context) error {
-	all, err := m.in.Apps().V1().Deployments().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+func (m *controllers) keepDeployments(ctx context.Context) error {
+	all := m.deployments.All()
 	var failed []error
 	for _, d := range all {
 		if d.DeletionTimestamp == nil {
@@ -87,10 +75,7 @@ func (m *controllers) deployments(ctx context.Context) error {
 }
 
 func (m *controllers) deployment(ctx context.Context, d *apps.Deployment) error {
-	sets, err := m.in.Apps().V1().ReplicaSets().Lister().ReplicaSets(d.Namespace).List(labels.Everything())
-	if err != nil {
-		return err
-	}
+	sets := m.replicaSets.In(d.Namespace)
 	hash := templateHash(d.Spec.Template)
 	name := d.Name + "-" + hash
 	want := int32(1)
@@ -110,7 +95,7 @@ func (m *controllers) deployment(ctx context.Context, d *apps.Deployment) error 
 		if rs.Spec.Replicas == nil || *rs.Spec.Replicas != replicas {
 			rs = rs.DeepCopy()
 			rs.Spec.Replicas = &replicas
-			_, err := m.c.AppsV1().ReplicaSets(d.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
+			_, err := m.c.ReplicaSets(d.Namespace).Update(ctx, rs)
 			failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
 		}
 	}
@@ -120,7 +105,7 @@ func (m *controllers) deployment(ctx context.Context, d *apps.Deployment) error 
 		rs.Spec.Template.Labels = with(rs.Spec.Template.Labels, apps.DefaultDeploymentUniqueLabelKey, hash)
 		rs.Spec.Selector.MatchLabels = with(rs.Spec.Selector.MatchLabels, apps.DefaultDeploymentUniqueLabelKey, hash)
 		rs.Labels = rs.Spec.Template.Labels
-		_, err := m.c.AppsV1().ReplicaSets(d.Namespace).Create(ctx, rs, metav1.CreateOptions{})
+		_, err := m.c.ReplicaSets(d.Namespace).Create(ctx, rs)
 		return errors.Join(append(failed, ignore(err, apierrors.IsAlreadyExists))...)
 	}
 	s := &d.Status
@@ -136,18 +121,15 @@ func (m *controllers) deployment(ctx context.Context, d *apps.Deployment) error 
 			{Type: apps.DeploymentAvailable, Status: available, Reason: "MinimumReplicasAvailable", LastUpdateTime: now, LastTransitionTime: now},
 			{Type: apps.DeploymentProgressing, Status: core.ConditionTrue, Reason: "NewReplicaSetAvailable", LastUpdateTime: now, LastTransitionTime: now},
 		}
-		_, err := m.c.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+		_, err := m.c.Deployments(d.Namespace).UpdateStatus(ctx, d)
 		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
 	}
 	return errors.Join(failed...)
 }
 
-// replicaSets creates and removes pods until the counts are right.
-func (m *controllers) replicaSets(ctx context.Context) error {
-	all, err := m.in.Apps().V1().ReplicaSets().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
+// keepReplicaSets creates and removes pods until the counts are right.
+func (m *controllers) keepReplicaSets(ctx context.Context) error {
+	all := m.replicaSets.All()
 	var failed []error
 	for _, rs := range all {
 		if rs.DeletionTimestamp == nil && rs.Spec.Replicas != nil {
@@ -158,19 +140,15 @@ func (m *controllers) replicaSets(ctx context.Context) error {
 }
 
 func (m *controllers) replicaSet(ctx context.Context, rs *apps.ReplicaSet) error {
-	pods, err := m.podsOf(rs.Namespace, rs.UID)
-	if err != nil {
-		return err
-	}
-	pods = slices.DeleteFunc(pods, func(p *core.Pod) bool { return p.DeletionTimestamp != nil })
+	pods := slices.DeleteFunc(m.podsOf(rs.Namespace, rs.UID), func(p *core.Pod) bool { return p.DeletionTimestamp != nil })
 	var failed []error
 	for i := len(pods); i < int(*rs.Spec.Replicas); i++ {
 		p := podFrom(rs.Spec.Template, rs.Namespace, rs.Name+"-", metav1.NewControllerRef(rs, apps.SchemeGroupVersion.WithKind("ReplicaSet")))
-		_, err := m.c.CoreV1().Pods(rs.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		_, err := m.c.Pods(rs.Namespace).Create(ctx, p)
 		failed = append(failed, err)
 	}
 	for i := int(*rs.Spec.Replicas); i < len(pods); i++ {
-		err := m.c.CoreV1().Pods(rs.Namespace).Delete(ctx, pods[i].Name, metav1.DeleteOptions{})
+		err := m.c.Pods(rs.Namespace).Delete(ctx, pods[i].Name)
 		failed = append(failed, ignore(err, isNotFound))
 	}
 	var ready int32
@@ -182,21 +160,17 @@ func (m *controllers) replicaSet(ctx context.Context, rs *apps.ReplicaSet) error
 	if rs.Status.ReadyReplicas != ready || rs.Status.Replicas != int32(len(pods)) || rs.Status.ObservedGeneration != rs.Generation {
 		rs.Status.Replicas, rs.Status.FullyLabeledReplicas = int32(len(pods)), int32(len(pods))
 		rs.Status.ReadyReplicas, rs.Status.AvailableReplicas, rs.Status.ObservedGeneration = ready, ready, rs.Generation
-		_, err := m.c.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, rs, metav1.UpdateOptions{})
+		_, err := m.c.ReplicaSets(rs.Namespace).UpdateStatus(ctx, rs)
 		failed = append(failed, ignore(err, apierrors.IsConflict, isNotFound))
 	}
 	return errors.Join(failed...)
 }
 
-func (m *controllers) podsOf(namespace string, owner any) ([]*core.Pod, error) {
-	all, err := m.in.Core().V1().Pods().Lister().Pods(namespace).List(labels.Everything())
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(p *core.Pod) bool {
+func (m *controllers) podsOf(namespace string, owner types.UID) []*core.Pod {
+	return slices.DeleteFunc(m.pods.In(namespace), func(p *core.Pod) bool {
 		ref := metav1.GetControllerOf(p)
-		return ref == nil || any(ref.UID) != owner
-	}), nil
+		return ref == nil || ref.UID != owner
+	})
 }
 
 // daemonTolerations are added to every pod of a DaemonSet.
