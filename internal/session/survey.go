@@ -71,6 +71,15 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 	if err != nil {
 		return err
 	}
+	// Nodes are asked while their configurations are rendered: the one waits
+	// for answers, the other computes.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen := make(chan talos.Seen, 1)
+	if v.Inventory.HasServers() {
+		live := v.Live
+		go func() { seen <- v.Cluster.Look(ctx, live) }()
+	}
 	warnings, err := v.Cluster.Renderer().Complete(v.Graph, v.Inventory.GatewayIP())
 	for _, w := range warnings {
 		s.config.Notice(w)
@@ -78,10 +87,10 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 	if err != nil || !v.Inventory.HasServers() {
 		return err
 	}
-	seen, err := v.Cluster.Observe(ctx, v.Graph, v.Live)
+	live, err := v.Cluster.Interpret(ctx, v.Graph, v.Live, <-seen)
 	if err != nil {
 		return err
 	}
-	v.Live.Merge(seen)
+	v.Live.Merge(live)
 	return nil
 }

@@ -61,13 +61,22 @@ const maintenanceName = "maintenance-service.talos.dev"
 // one presents its cluster's and asks for the admin's, which is shown so that
 // the node has nothing to complain of; it proves nothing to anybody else.
 func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
+	seen, conn := c.shake(ctx, address)
+	if conn != nil {
+		_ = conn.Close()
+	}
+	return seen
+}
+
+// shake is meet that leaves the connection to a node of ours open. It is nil
+// for any other, and for one whose certificate is not good for a request.
+func (c *Cluster) shake(ctx context.Context, address netip.Addr) (contact, *tls.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Contact)
 	defer cancel()
 	raw, err := c.dial(ctx, "tcp", netip.AddrPortFrom(address, APIPort).String())
 	if err != nil {
-		return missed(ctx, err)
+		return missed(ctx, err), nil
 	}
-	defer raw.Close()
 	asked := false
 	conn := tls.Client(raw, &tls.Config{
 		InsecureSkipVerify: true, // judged below, by hand
@@ -79,10 +88,15 @@ func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
 		},
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return missed(ctx, err)
+		_ = raw.Close()
+		return missed(ctx, err), nil
 	}
 	leaf := conn.ConnectionState().PeerCertificates[0]
 	seen := contact{leaf: leaf, pin: pinOf(leaf)}
+	if asked && c.vouched(conn.ConnectionState(), address) {
+		seen.state, seen.fingerprint = Ours, c.bundle.Fingerprint()
+		return seen, conn
+	}
 	switch {
 	case !asked && leaf.Subject.CommonName == maintenanceName:
 		seen.state = Maintenance
@@ -93,7 +107,22 @@ func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
 	default:
 		seen.state, seen.fingerprint = Foreign, vault.FingerprintOfKey(leaf.AuthorityKeyId)
 	}
-	return seen
+	_ = raw.Close()
+	return seen, nil
+}
+
+// vouched makes the checks that TLS itself makes of a server's certificate.
+func (c *Cluster) vouched(s tls.ConnectionState, address netip.Addr) bool {
+	_, pool, err := c.credentials()
+	if err != nil {
+		return false
+	}
+	between := x509.NewCertPool()
+	for _, cert := range s.PeerCertificates[1:] {
+		between.AddCert(cert)
+	}
+	_, err = s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, DNSName: address.String(), CurrentTime: c.now()})
+	return err == nil
 }
 
 // signed says whether this bundle's authority signed the certificate. Names

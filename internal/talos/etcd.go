@@ -3,7 +3,6 @@ package talos
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -138,7 +137,7 @@ func (c *Cluster) EtcdHealth(ctx context.Context, off ...string) EtcdHealth {
 
 func (c *Cluster) askEtcd(ctx context.Context, n estate.Node) EtcdNode {
 	out := EtcdNode{Node: n.Name}
-	seen := c.meet(ctx, c.addresses.Nodes[n.Name])
+	seen, s, err := c.visit(ctx, n)
 	switch seen.state {
 	case Ours:
 	case Maintenance:
@@ -153,7 +152,6 @@ func (c *Cluster) askEtcd(ctx context.Context, n estate.Node) EtcdNode {
 		out.Problem = "its Talos API does not answer: " + seen.why
 		return out
 	}
-	s, err := c.open(n)
 	if err != nil {
 		out.Problem = err.Error()
 		return out
@@ -178,14 +176,33 @@ func (s *session) etcd(ctx context.Context, out *EtcdNode) {
 		out.empty = waiting(v.state) && s.neverRan(ctx)
 		return
 	}
-	if err := s.etcdStatus(ctx, out); err != nil {
-		out.Problem = "etcd's status could not be read: " + err.Error()
+	var status, alarms, members error
+	var all sync.WaitGroup
+	all.Go(func() { status = s.etcdStatus(ctx, out) })
+	var raised []alarm
+	all.Go(func() { raised, alarms = s.alarms(ctx) })
+	var listed []EtcdMember
+	all.Go(func() { listed, members = s.members(ctx) })
+	all.Wait()
+	switch {
+	case status != nil:
+		out.Problem = "etcd's status could not be read: " + status.Error()
 		return
-	}
-	// A learner tells its status but answers no other question.
-	if err := s.members(ctx, out); err != nil && !out.Learner {
-		out.Problem = "etcd does not answer: " + err.Error()
+	case out.Learner: // tells its status but answers no other question
+		out.Members = listed
+	case alarms != nil:
+		out.Problem = "etcd's status could not be read: alarms: " + alarms.Error()
 		return
+	case members != nil:
+		out.Problem = "etcd does not answer: " + members.Error()
+		return
+	default:
+		out.Members = listed
+		for _, a := range raised {
+			if a.member == out.MemberID {
+				out.Alarms = append(out.Alarms, a.name)
+			}
+		}
 	}
 	if out.Stranded = out.Learner && s.restartedSinceJoining(ctx); out.Stranded {
 		out.Problem = "a learner that is not promoted any more, because the node restarted since it joined"
@@ -201,22 +218,23 @@ func waiting(state string) bool {
 	return slices.Contains([]string{"Preparing", "Waiting", "Initialized"}, state)
 }
 
-func (s *session) members(ctx context.Context, out *EtcdNode) error {
+func (s *session) members(ctx context.Context) ([]EtcdMember, error) {
 	list, err := read(ctx, s, func(ctx context.Context) (*machine.EtcdMemberListResponse, error) {
 		return s.machine.EtcdMemberList(ctx, &machine.EtcdMemberListRequest{QueryLocal: true})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var out []EtcdMember
 	for _, m := range list.GetMessages() {
 		for _, e := range m.GetMembers() {
-			out.Members = append(out.Members, EtcdMember{ID: e.GetId(), Name: e.GetHostname(), Learner: e.GetIsLearner()})
+			out = append(out, EtcdMember{ID: e.GetId(), Name: e.GetHostname(), Learner: e.GetIsLearner()})
 		}
 	}
-	if len(out.Members) == 0 {
-		return errors.New("it lists no members")
+	if len(out) == 0 {
+		return nil, errors.New("it lists no members")
 	}
-	return nil
+	return out, nil
 }
 
 func (s *session) etcdStatus(ctx context.Context, out *EtcdNode) error {
@@ -235,21 +253,29 @@ func (s *session) etcdStatus(ctx context.Context, out *EtcdNode) error {
 			out.Errors = append(out.Errors, "it sees no leader")
 		}
 	}
-	if out.Learner {
-		return nil
-	}
-	alarms, err := read(ctx, s, func(ctx context.Context) (*machine.EtcdAlarmListResponse, error) {
+	return nil
+}
+
+// alarm is one that a member has raised.
+type alarm struct {
+	member uint64
+	name   string
+}
+
+func (s *session) alarms(ctx context.Context) ([]alarm, error) {
+	list, err := read(ctx, s, func(ctx context.Context) (*machine.EtcdAlarmListResponse, error) {
 		return s.machine.EtcdAlarmList(ctx, &emptypb.Empty{})
 	})
 	if err != nil {
-		return fmt.Errorf("alarms: %w", err)
+		return nil, err
 	}
-	for _, m := range alarms.GetMessages() {
+	var out []alarm
+	for _, m := range list.GetMessages() {
 		for _, a := range m.GetMemberAlarms() {
-			if a.GetMemberId() == out.MemberID && a.GetAlarm() != machine.EtcdMemberAlarm_NONE {
-				out.Alarms = append(out.Alarms, a.GetAlarm().String())
+			if a.GetAlarm() != machine.EtcdMemberAlarm_NONE {
+				out = append(out, alarm{a.GetMemberId(), a.GetAlarm().String()})
 			}
 		}
 	}
-	return nil
+	return out, nil
 }

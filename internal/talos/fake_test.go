@@ -463,6 +463,22 @@ type fakeResources struct {
 }
 
 func (r *fakeResources) Get(ctx context.Context, in *cosiv1alpha1.GetRequest) (*cosiv1alpha1.GetResponse, error) {
+	made, err := r.made(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return made.Get(ctx, in)
+}
+
+func (r *fakeResources) List(in *cosiv1alpha1.ListRequest, stream cosiv1alpha1.State_ListServer) error {
+	made, err := r.made(stream.Context())
+	if err != nil {
+		return err
+	}
+	return made.List(in, stream)
+}
+
+func (r *fakeResources) made(ctx context.Context) (*cosiserver.State, error) {
 	n := r.node
 	n.farm.mu.Lock()
 	core := state.WrapCore(namespaced.NewState(inmem.Build))
@@ -485,7 +501,7 @@ func (r *fakeResources) Get(ctx context.Context, in *cosiv1alpha1.GetRequest) (*
 	if err := core.Create(ctx, st); err != nil {
 		return nil, err
 	}
-	return cosiserver.NewState(core).Get(ctx, in)
+	return cosiserver.NewState(core), nil
 }
 
 // known is what the cloud's steps would have given.

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"bastide/internal/blueprint"
@@ -218,20 +217,23 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 // withStages takes back the Ready of nodes that have not finished coming up.
 func (c *Cluster) withStages(ctx context.Context, nodes []KubernetesNode) []KubernetesNode {
 	out := slices.Clone(nodes)
-	var wg sync.WaitGroup
-	for i := range out {
-		n, ours := c.node(out[i].Name)
-		if !ours || !out[i].Ready {
-			continue
+	inTurn(len(out), atOnce, func(i int) {
+		if n, ours := c.node(out[i].Name); ours && out[i].Ready {
+			out[i].unlessReady(c.stageOf(ctx, n))
 		}
-		wg.Go(func() {
-			s := sight{node: n}
-			c.look(ctx, &s)
-			out[i].unlessReady(s)
-		})
-	}
-	wg.Wait()
+	})
 	return out
+}
+
+// stageOf looks at a node for its stage alone.
+func (c *Cluster) stageOf(ctx context.Context, n estate.Node) sight {
+	s := sight{node: n}
+	var session *session
+	if s.contact, session, s.err = c.visit(ctx, n); session != nil {
+		defer session.close()
+		s.stage, s.err = session.stage(ctx)
+	}
+	return s
 }
 
 // unlessReady takes a node's Ready back when the node itself is not.

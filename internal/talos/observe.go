@@ -3,6 +3,7 @@ package talos
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +22,8 @@ type sight struct {
 	off     bool // the cloud says that its machine is there and does not run
 	powered bool // the cloud says that its machine runs and is in the network
 	contact contact
-	holding holding
+	texts   texts   // while they have not been read
+	holding holding // what they mean
 	stage   stage
 	err     error // why it could not be read although it is ours
 	looks   int   // how often it was looked at
@@ -32,62 +34,112 @@ type sight struct {
 // unreachable. A node that answers as part of another cluster refuses
 // everything, before any write.
 func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Live) (plan.Live, error) {
+	return c.Interpret(ctx, g, cloud, c.Look(ctx, cloud))
+}
+
+// Seen is what nodes, etcd and Kubernetes said when they were looked at.
+type Seen struct {
+	sights []sight
+	health EtcdHealth
+	known  []KubernetesNode
+}
+
+// Interpret says what was seen in the terms of a graph.
+func (c *Cluster) Interpret(ctx context.Context, g *blueprint.Graph, cloud plan.Live, seen Seen) (plan.Live, error) {
 	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
-	sights, health, known := c.survey(ctx, g, cloud)
-	if err := c.strangers(sights); err != nil {
+	if err := c.strangers(seen.sights); err != nil {
 		return live, err
 	}
 	if ctx.Err() != nil {
-		return live, ended(ctx, func() error { return unread(sights) })
+		return live, ended(ctx, func() error { return unread(seen.sights) })
 	}
-	for _, s := range sights {
-		c.observeMachine(&live, g, s, health, known)
+	c.readTexts(g, seen.sights)
+	for _, s := range seen.sights {
+		c.observeMachine(&live, g, s, seen.health, seen.known)
 	}
-	c.explainChanges(&live, g, sights, cloud)
-	c.observeEtcd(&live, g, health)
-	if health.Bootstrapped() {
-		c.observeKubernetes(&live, g, known, sights)
+	c.explainChanges(&live, g, seen.sights, cloud)
+	c.observeEtcd(&live, g, seen.health)
+	if seen.health.Bootstrapped() {
+		c.observeKubernetes(&live, g, seen.known, seen.sights)
 	}
 	return live, nil
 }
 
-// survey asks nodes, etcd and Kubernetes at the same time: together they take
-// as long as the slowest of them.
-func (c *Cluster) survey(ctx context.Context, g *blueprint.Graph, cloud plan.Live) ([]sight, EtcdHealth, []KubernetesNode) {
+// readTexts reads the configurations of the nodes beside what is wanted of them.
+func (c *Cluster) readTexts(g *blueprint.Graph, sights []sight) {
+	inTurn(len(sights), runtime.GOMAXPROCS(0), func(i int) {
+		s := &sights[i]
+		if s.contact.state != Ours || s.err != nil {
+			return
+		}
+		wanted := ""
+		if step, ok := g.Step(string(blueprint.KindMachine) + "/" + s.node.Name); ok {
+			wanted = step.Spec.(blueprint.Machine).Digest
+		}
+		var err error
+		if s.holding, err = s.texts.holding(wanted); err != nil {
+			s.err = c.clean(err)
+		}
+	})
+}
+
+// atOnce is how many nodes are asked at one time: as many as two connections to
+// the bastion carry well. The deadline of a request must not run out while it
+// stands in line behind hundreds of others.
+const atOnce = 64
+
+// inTurn calls f for 0 to n-1, some at the same time, and returns after all.
+func inTurn(n, atOnce int, f func(int)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+// Look asks nodes, etcd and Kubernetes at the same time: together they take as
+// long as the slowest of them. The cloud's observations say which run at all.
+func (c *Cluster) Look(ctx context.Context, cloud plan.Live) Seen {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var health EtcdHealth
 	known := make(chan []KubernetesNode, 1)
 	var etcd sync.WaitGroup
-	if slices.ContainsFunc(c.controlPlaneNodes(), func(n estate.Node) bool { return powered(g, cloud, n) }) {
+	if slices.ContainsFunc(c.controlPlaneNodes(), func(n estate.Node) bool { return powered(cloud, n) }) {
 		etcd.Go(func() { health = c.EtcdHealth(ctx, c.Off(cloud)...) })
 		go func() {
 			nodes, _ := c.KubernetesNodes(ctx)
 			known <- nodes
 		}()
 	}
-	sights := c.lookAt(ctx, g, cloud)
+	sights := c.lookAt(ctx, cloud)
 	etcd.Wait()
 	if slices.ContainsFunc(sights, func(s sight) bool { return s.looks > 1 }) {
 		health = c.EtcdHealth(ctx, c.Off(cloud)...) // nodes came up meanwhile
 	}
 	if !health.Bootstrapped() {
-		return sights, health, nil // without etcd there is no Kubernetes API to wait for
+		return Seen{sights, health, nil} // without etcd there is no Kubernetes API to wait for
 	}
-	nodes := <-known
-	c.lookAgain(ctx, sights, health, nodes)
-	return sights, health, nodes
+	seen := Seen{sights, health, <-known}
+	c.lookAgain(ctx, seen)
+	return seen
 }
 
 // lookAgain waits for workers that refuse although they have joined: they
 // restart, and do not wait for the cluster as new ones do.
-func (c *Cluster) lookAgain(ctx context.Context, sights []sight, health EtcdHealth, known []KubernetesNode) {
+func (c *Cluster) lookAgain(ctx context.Context, seen Seen) {
+	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
-	for i := range sights {
-		s := &sights[i]
-		if s.contact.state == Refusing && s.node.Role == estate.RoleWorker && c.joined(s.node, health, known) {
+	for i := range seen.sights {
+		s := &seen.sights[i]
+		if s.contact.state == Refusing && s.node.Role == estate.RoleWorker && c.joined(s.node, seen.health, seen.known) {
 			s.joined = true
-			wg.Go(func() { c.lookLong(ctx, s) })
+			wg.Go(func() { c.lookLong(ctx, s, slots) })
 		}
 	}
 	wg.Wait()
@@ -95,14 +147,15 @@ func (c *Cluster) lookAgain(ctx context.Context, sights []sight, health EtcdHeal
 
 // lookAt looks at all nodes at once, and again at those that do not answer
 // until patience is over.
-func (c *Cluster) lookAt(ctx context.Context, g *blueprint.Graph, cloud plan.Live) []sight {
+func (c *Cluster) lookAt(ctx context.Context, cloud plan.Live) []sight {
 	nodes := c.estate.Nodes()
 	sights, off := make([]sight, len(nodes)), c.Off(cloud)
+	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
-		sights[i] = sight{node: n, powered: powered(g, cloud, n), off: slices.Contains(off, n.Name)}
+		sights[i] = sight{node: n, powered: powered(cloud, n), off: slices.Contains(off, n.Name)}
 		if sights[i].powered {
-			wg.Go(func() { c.lookLong(ctx, &sights[i]) })
+			wg.Go(func() { c.lookLong(ctx, &sights[i], slots) })
 		}
 	}
 	wg.Wait()
@@ -110,7 +163,7 @@ func (c *Cluster) lookAt(ctx context.Context, g *blueprint.Graph, cloud plan.Liv
 }
 
 // powered says whether the cloud's part of a node is complete.
-func powered(g *blueprint.Graph, cloud plan.Live, n estate.Node) bool {
+func powered(cloud plan.Live, n estate.Node) bool {
 	o, ok := cloud.Steps[string(blueprint.KindPower)+"/"+n.Name]
 	if !ok {
 		return false
@@ -123,9 +176,13 @@ func powered(g *blueprint.Graph, cloud plan.Live, n estate.Node) bool {
 	return ok
 }
 
-func (c *Cluster) lookLong(ctx context.Context, s *sight) {
+// lookLong holds a slot while it looks and none while it waits: nodes that do
+// not answer must not keep the others waiting.
+func (c *Cluster) lookLong(ctx context.Context, s *sight, slots chan struct{}) {
 	_ = c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
+		slots <- struct{}{}
 		c.look(ctx, s)
+		<-slots
 		switch {
 		case s.contact.state == Ours && s.err != nil && ambiguous(s.err):
 			c.note(s.node.Name, "it is in the middle of a restart")
@@ -141,24 +198,20 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight) {
 }
 
 func (c *Cluster) look(ctx context.Context, s *sight) {
-	seen := c.meet(ctx, c.addresses.Nodes[s.node.Name])
+	seen, session, err := c.visit(ctx, s.node)
+	if session != nil {
+		defer session.close()
+	}
 	if ctx.Err() != nil && s.looks > 0 {
 		return // cut short: what was seen before says more
 	}
 	s.looks++
-	s.contact, s.err = seen, nil
-	if s.contact.state != Ours {
+	if s.contact, s.err = seen, err; session == nil {
 		return
 	}
-	session, err := c.open(s.node)
-	if err != nil {
-		s.err = err
-		return
-	}
-	defer session.close()
 	var stageErr error
 	var both sync.WaitGroup
-	both.Go(func() { s.holding, s.err = session.configuration(ctx) })
+	both.Go(func() { s.texts, s.err = session.configurations(ctx) })
 	both.Go(func() { s.stage, stageErr = session.stage(ctx) })
 	if both.Wait(); s.err == nil {
 		s.err = stageErr

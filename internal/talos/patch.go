@@ -18,18 +18,23 @@ import (
 // patch applies the node's patch files in order: all, role, pool, node. After
 // each, the rules are checked again, so that what breaks one is named with its
 // file.
-func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.Provider, []string, error) {
+//
+// A patch's documents were read apart from the configuration; reading the result
+// again finds what only the whole can show. What comes back is what was read
+// last, and its text.
+func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.Provider, []byte, error) {
 	if breach := rules.check(p); breach != nil {
 		return nil, nil, breach.refusal("the environment file", n.Name)
 	}
+	var text []byte
 	for _, path := range r.patchesOf(n) {
-		text := r.files.patches[path]
-		loaded, err := configloader.NewFromBytes(text, configloader.WithAllowPatchDelete())
+		file := r.files.patches[path]
+		loaded, err := configloader.NewFromBytes(file, configloader.WithAllowPatchDelete())
 		if errors.Is(err, configloader.ErrNoConfig) {
 			continue // nothing but comments
 		}
 		if err != nil {
-			return nil, nil, r.explain(path, text, err)
+			return nil, nil, r.explain(path, file, err)
 		}
 		p, err = configpatcher.StrategicMerge(p, configpatcher.NewStrategicMergePatch(loaded))
 		if err != nil {
@@ -38,20 +43,34 @@ func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.
 		if slices.ContainsFunc(p.Documents(), isDeletion) {
 			return nil, nil, r.unapplied(path, n, configloader.ErrLookupFailed)
 		}
-		// A patch's documents were read apart from the configuration; reading
-		// the result again finds what only the whole can show.
-		merged, err := encode(p)
-		if err == nil {
-			p, err = configloader.NewFromBytes(merged)
-		}
-		if err != nil {
+		if p, text, err = reread(p); err != nil {
 			return nil, nil, r.unapplied(path, n, err)
 		}
 		if breach := rules.check(p); breach != nil {
-			return nil, nil, breach.refusal(at(path, lineOf(text, breach.path)), n.Name)
+			return nil, nil, breach.refusal(at(path, lineOf(file, breach.path)), n.Name)
 		}
 	}
-	return p, rules.warn(p), nil
+	if text == nil { // nothing was patched
+		var err error
+		if p, text, err = reread(p); err != nil {
+			return nil, nil, fmt.Errorf("read back machine configuration of %s: %w", n.Name, err)
+		}
+	}
+	return p, text, nil
+}
+
+// reread writes a configuration in canonical form and reads it back.
+func reread(p config.Provider) (config.Provider, []byte, error) {
+	ordered, err := canonical(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := encode(ordered)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = configloader.NewFromBytes(text)
+	return p, text, err
 }
 
 // isDeletion tells the deletion of a document that found nothing to delete: the

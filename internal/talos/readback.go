@@ -9,60 +9,121 @@ import (
 	"slices"
 	"strings"
 
+	cosi "github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	configpb "github.com/siderolabs/talos/pkg/machinery/api/resource/config"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// holding is the configuration that a node has.
-type holding struct {
+// texts are the configurations that a node has, as it sent them.
+type texts struct {
 	active    []byte // running; secret
 	persisted []byte // on disk; differs from active after a staged or tried change; secret
-	digest    string // of active
-	staged    bool   // what is on disk is not what runs
+}
+
+// holding is the configuration that a node has.
+type holding struct {
+	texts
+	digest string // of active
+	staged bool   // what is on disk is not what runs
 }
 
 // configuration reads back what a node runs and what it would boot with.
 func (s *session) configuration(ctx context.Context) (holding, error) {
-	var h holding
-	active, err := s.machineConfig(ctx, configres.ActiveID)
+	t, err := s.configurations(ctx)
 	if err != nil {
-		return h, fmt.Errorf("read machine configuration: %w", err)
+		return holding{}, err
 	}
-	h.active = active
-	if h.digest, err = Digest(active); err != nil {
-		return h, s.clean(err)
-	}
-	h.persisted, err = s.machineConfig(ctx, configres.PersistentID)
-	switch {
-	case state.IsNotFoundError(err):
-		h.persisted = active
-	case err != nil:
-		return h, fmt.Errorf("read persisted machine configuration: %w", err)
-	}
-	if !bytes.Equal(h.active, h.persisted) {
-		other, err := Digest(h.persisted)
-		if err != nil {
-			return h, s.clean(err)
-		}
-		h.staged = other != h.digest
-	}
-	return h, nil
+	h, err := t.holding("")
+	return h, s.clean(err)
 }
 
-func (s *session) machineConfig(ctx context.Context, id string) ([]byte, error) {
-	res, err := read(ctx, s, func(ctx context.Context) (*configres.MachineConfig, error) {
-		return safe.StateGet[*configres.MachineConfig](ctx, s.cosi,
-			resource.NewMetadata(configres.NamespaceName, configres.MachineConfigType, id, resource.VersionUndefined))
+// configurations lists both in one request and leaves them as they are: to
+// read them takes longer than to fetch them, and most are what was last sent.
+func (s *session) configurations(ctx context.Context) (texts, error) {
+	list, err := read(ctx, s, func(ctx context.Context) (resource.List, error) {
+		return s.cosi.List(ctx, resource.NewMetadata(configres.NamespaceName, configres.MachineConfigType, "", resource.VersionUndefined),
+			state.WithListUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
 	})
+	if err != nil {
+		return texts{}, fmt.Errorf("read machine configuration: %w", err)
+	}
+	var t texts
+	for _, r := range list.Items {
+		text, err := configText(r)
+		if err != nil {
+			return t, fmt.Errorf("read machine configuration: %w", err)
+		}
+		switch r.Metadata().ID() {
+		case configres.ActiveID:
+			t.active = text
+		case configres.PersistentID:
+			t.persisted = text
+		}
+	}
+	if t.active == nil {
+		return t, errors.New("read machine configuration: the node has none that is active")
+	}
+	if t.persisted == nil {
+		t.persisted = t.active
+	}
+	return t, nil
+}
+
+// configText takes the YAML out of a resource that is still as it was sent.
+func configText(r resource.Resource) ([]byte, error) {
+	raw, ok := r.(interface {
+		Marshal() (*cosi.Resource, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("it came as %T", r)
+	}
+	wire, err := raw.Marshal()
 	if err != nil {
 		return nil, err
 	}
-	return res.Container().Bytes()
+	var spec configpb.MachineConfigSpec
+	if err := proto.Unmarshal(wire.GetSpec().GetProtoSpec(), &spec); err != nil {
+		return nil, err
+	}
+	if len(spec.GetYamlMarshalled()) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return spec.GetYamlMarshalled(), nil
+}
+
+// holding says what the texts mean. wanted is a digest that active may well
+// have, or empty: text that bastide rendered is in canonical form, so that its
+// digest is known without reading it.
+func (t texts) holding(wanted string) (holding, error) {
+	h := holding{texts: t, digest: wanted}
+	var err error
+	if digestText(t.active) != wanted {
+		if h.digest, err = Digest(t.active); err != nil {
+			return h, err
+		}
+	}
+	h.staged, err = t.staged()
+	return h, err
+}
+
+// staged says whether what is on disk is not what runs.
+func (t texts) staged() (bool, error) {
+	if bytes.Equal(t.active, t.persisted) {
+		return false, nil
+	}
+	running, err := Digest(t.active)
+	if err != nil {
+		return false, err
+	}
+	next, err := Digest(t.persisted)
+	return next != running, err
 }
 
 // stage is how far a node is, and what keeps it from being ready.

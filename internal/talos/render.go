@@ -13,7 +13,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	documents "github.com/siderolabs/talos/pkg/machinery/config/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
@@ -145,33 +144,21 @@ func (r *Renderer) Node(n estate.Node, a Addresses) (Config, error) {
 		return Config{}, fmt.Errorf("render machine configuration of %s: %w", n.Name, err)
 	}
 	rules := r.rules(n, a)
-	patched, warnings, err := r.patch(base, n, rules)
+	// What is sent is what was read back and checked, not what was meant; and it
+	// is in canonical form, so that its digest is that of the bytes.
+	final, text, err := r.patch(base, n, rules)
 	if err != nil {
 		return Config{}, err
-	}
-	// In canonical form already, so that its digest is that of the bytes.
-	ordered, err := canonical(patched)
-	if err != nil {
-		return Config{}, fmt.Errorf("order machine configuration of %s: %w", n.Name, err)
-	}
-	text, err := encode(ordered)
-	if err != nil {
-		return Config{}, fmt.Errorf("encode machine configuration of %s: %w", n.Name, err)
 	}
 	if len(text) > MaxConfig {
 		return Config{}, outcome.Refuse("the machine configuration of "+n.Name+" is too large",
 			fmt.Sprintf("it has %d bytes and at most %d are sent", len(text), MaxConfig), "make its patches smaller, or deliver large manifests another way")
 	}
-	// What is sent is what was read back and checked, not what was meant.
-	final, err := configloader.NewFromBytes(text)
-	if err != nil {
-		return Config{}, fmt.Errorf("read back machine configuration of %s: %w", n.Name, err)
-	}
 	found, err := final.Validate(cloudMode{}, validation.WithLocal())
 	if err != nil {
 		return Config{}, outcome.Refuse("the machine configuration of "+n.Name+" is not valid", "", "correct the fields or patches that lead to it").Because(flat(err))
 	}
-	return Config{Node: n.Name, Role: n.Role, Digest: digestText(text), Warnings: append(warnings, found...), provider: final, bytes: text}, nil
+	return Config{Node: n.Name, Role: n.Role, Digest: digestText(text), Warnings: append(rules.warn(final), found...), provider: final, bytes: text}, nil
 }
 
 func (a Addresses) complete(n estate.Node) error {

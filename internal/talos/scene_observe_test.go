@@ -106,14 +106,14 @@ func TestAJoinedWorkerThatRestartsIsWaitedFor(t *testing.T) {
 	s := newScene(t).must("machine/staging-system-1").with(limits)
 	worker, _ := s.cluster.node("staging-system-1")
 	sights := []sight{{node: worker, powered: true, contact: contact{state: Refusing}}}
-	s.cluster.lookAgain(context.Background(), sights, EtcdHealth{}, nil)
+	s.cluster.lookAgain(context.Background(), Seen{sights: sights})
 	if sights[0].looks != 0 {
 		t.Error("a worker that has not joined is waited for")
 	}
 	waited := make(chan struct{})
 	go func() {
 		defer close(waited)
-		s.cluster.lookAgain(context.Background(), sights, EtcdHealth{}, []KubernetesNode{{Name: "staging-system-1"}})
+		s.cluster.lookAgain(context.Background(), Seen{sights: sights, known: []KubernetesNode{{Name: "staging-system-1"}}})
 	}()
 	s.farm.with("staging-system-1", func(n *fakeNode) { n.state = Ours })
 	<-waited

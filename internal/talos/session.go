@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
@@ -34,6 +35,27 @@ type session struct {
 	cosi    state.State
 	limits  Limits
 	clean   func(error) error
+	first   *tls.Conn // what visit opened, if it did
+}
+
+// visit meets a node and, if it is ours, opens a session on the same
+// connection: a handshake is most of what it costs to ask a node something. The
+// session is nil for any other node.
+func (c *Cluster) visit(ctx context.Context, n estate.Node) (contact, *session, error) {
+	address := c.addresses.Nodes[n.Name]
+	seen, conn := c.shake(ctx, address)
+	if seen.state != Ours {
+		return seen, nil, nil
+	}
+	config, err := c.mutual(address)
+	if err != nil {
+		if conn != nil {
+			_ = conn.Close()
+		}
+		return seen, nil, err
+	}
+	s, err := c.connect(address, config, conn)
+	return seen, s, err
 }
 
 // open connects to a configured node with the admin's certificate.
@@ -43,19 +65,20 @@ func (c *Cluster) open(n estate.Node) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.connect(address, config)
+	return c.connect(address, config, nil)
 }
 
 // openPinned connects to a node in maintenance.
 func (c *Cluster) openPinned(n estate.Node, pin string) (*session, error) {
-	return c.connect(c.addresses.Nodes[n.Name], pinned(pin))
+	return c.connect(c.addresses.Nodes[n.Name], pinned(pin), nil)
 }
 
-func (c *Cluster) connect(address netip.Addr, config *tls.Config) (*session, error) {
+// connect makes a session. It begins on the connection first, unless that is nil.
+func (c *Cluster) connect(address netip.Addr, config *tls.Config, first *tls.Conn) (*session, error) {
 	target := netip.AddrPortFrom(address, APIPort).String()
 	conn, err := grpc.NewClient("passthrough:///"+target,
-		grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) { return c.dial(ctx, "tcp", to) }),
+		grpc.WithTransportCredentials(shaken{credentials.NewTLS(config)}),
+		grpc.WithContextDialer(c.dialAfter(first)),
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize), grpc.MaxCallSendMsgSize(constants.GRPCMaxMessageSize)),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: c.limits.Contact, Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}}),
@@ -65,11 +88,44 @@ func (c *Cluster) connect(address netip.Addr, config *tls.Config) (*session, err
 	}
 	return &session{
 		conn: conn, machine: machine.NewMachineServiceClient(conn),
-		cosi: state.WrapCore(cosiclient.NewAdapter(cosiv1alpha1.NewStateClient(conn))), limits: c.limits, clean: c.clean,
+		cosi: state.WrapCore(cosiclient.NewAdapter(cosiv1alpha1.NewStateClient(conn))), limits: c.limits, clean: c.clean, first: first,
 	}, nil
 }
 
-func (s *session) close() { _ = s.conn.Close() }
+// dialAfter dials, but gives out an open connection the first time.
+func (c *Cluster) dialAfter(first *tls.Conn) func(context.Context, string) (net.Conn, error) {
+	var used atomic.Bool
+	return func(ctx context.Context, to string) (net.Conn, error) {
+		if first != nil && !used.Swap(true) {
+			return first, nil
+		}
+		return c.dial(ctx, "tcp", to)
+	}
+}
+
+// shaken is TLS for connections that may have made their handshake already.
+type shaken struct {
+	credentials.TransportCredentials
+}
+
+func (t shaken) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, ok := raw.(*tls.Conn)
+	if !ok {
+		return t.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	}
+	return conn, credentials.TLSInfo{State: conn.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
+}
+
+func (t shaken) Clone() credentials.TransportCredentials {
+	return shaken{t.TransportCredentials.Clone()}
+}
+
+func (s *session) close() {
+	_ = s.conn.Close()
+	if s.first != nil {
+		_ = s.first.Close() // in case no request was made
+	}
+}
 
 // read makes one request that changes nothing, with its own deadline.
 func read[T any](ctx context.Context, s *session, request func(context.Context) (T, error)) (T, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/estate"
@@ -44,28 +43,32 @@ func (c *Cluster) Off(cloud plan.Live) []string {
 func (c *Cluster) Nodes(ctx context.Context, off ...string) []NodeStatus {
 	nodes := c.estate.Nodes()
 	out := make([]NodeStatus, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
+	inTurn(len(nodes), atOnce, func(i int) {
+		n := nodes[i]
 		if slices.Contains(off, n.Name) {
 			out[i] = NodeStatus{Name: n.Name, Role: n.Role, Address: c.addresses.Nodes[n.Name], State: Unreachable, Stage: "off", Problem: machineOff}
-			continue
+			return
 		}
-		wg.Go(func() { out[i] = c.nodeStatus(ctx, n) })
-	}
-	wg.Wait()
+		out[i] = c.nodeStatus(ctx, n)
+	})
 	return out
 }
 
 func (c *Cluster) nodeStatus(ctx context.Context, n estate.Node) NodeStatus {
 	s := sight{node: n}
 	c.look(ctx, &s)
-	out := NodeStatus{Name: n.Name, Role: n.Role, Address: c.addresses.Nodes[n.Name], State: s.contact.state, Problem: s.contact.why, Staged: s.holding.staged}
+	out := NodeStatus{Name: n.Name, Role: n.Role, Address: c.addresses.Nodes[n.Name], State: s.contact.state, Problem: s.contact.why}
 	switch s.contact.state {
 	case Foreign:
 		out.Problem = "it belongs to another cluster, " + s.contact.fingerprint
 	case Ours:
 		if s.err != nil {
 			out.Problem = s.err.Error()
+			return out
+		}
+		var err error
+		if out.Staged, err = s.texts.staged(); err != nil {
+			out.Problem = c.clean(err).Error()
 			return out
 		}
 		out.Stage = s.stage.name

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -59,19 +58,15 @@ func (c *Cluster) verify(ctx context.Context, gateway netip.Addr) []Check {
 	results := make([][]Check, len(nodes))
 	kube, kubeErr := c.KubernetesNodes(ctx)
 	health := c.EtcdHealth(ctx)
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() {
-			v := &verifier{c: c, node: n, gateway: gateway}
-			v.all(ctx)
-			v.kubernetes(kube, kubeErr)
-			if n.Role == estate.RoleControlPlane {
-				v.etcd(health)
-			}
-			results[i] = v.checks
-		})
-	}
-	wg.Wait()
+	inTurn(len(nodes), atOnce, func(i int) {
+		v := &verifier{c: c, node: nodes[i], gateway: gateway}
+		v.all(ctx)
+		v.kubernetes(kube, kubeErr)
+		if v.node.Role == estate.RoleControlPlane {
+			v.etcd(health)
+		}
+		results[i] = v.checks
+	})
 	return slices.Concat(results...)
 }
 
@@ -113,7 +108,7 @@ func (v *verifier) unread(name, want string, err error) {
 }
 
 func (v *verifier) all(ctx context.Context) {
-	seen := v.c.meet(ctx, v.c.addresses.Nodes[v.node.Name])
+	seen, s, err := v.c.visit(ctx, v.node)
 	v.add("cluster", seen.state == Ours, v.c.bundle.Fingerprint(), identity(seen), "use the secrets bundle of this cluster")
 	if seen.state != Ours {
 		if seen.state != Foreign {
@@ -121,9 +116,8 @@ func (v *verifier) all(ctx context.Context) {
 		}
 		return
 	}
-	err := seen.leaf.VerifyHostname(v.gateway.String())
-	v.add("certificate holds the gateway's address", err == nil, v.gateway.String(), certificateNames(seen), "run `bastide up`: the address belongs in machine.certSANs")
-	s, err := v.c.open(v.node)
+	named := seen.leaf.VerifyHostname(v.gateway.String())
+	v.add("certificate holds the gateway's address", named == nil, v.gateway.String(), certificateNames(seen), "run `bastide up`: the address belongs in machine.certSANs")
 	if err != nil {
 		v.unread("Talos API", "answers", err)
 		return
@@ -310,11 +304,7 @@ func (v *verifier) etcd(h EtcdHealth) {
 func (c *Cluster) LiveFingerprint(ctx context.Context) (string, error) {
 	nodes := c.estate.Nodes()
 	seen := make([]contact, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { seen[i] = c.meet(ctx, c.addresses.Nodes[n.Name]) })
-	}
-	wg.Wait()
+	inTurn(len(nodes), atOnce, func(i int) { seen[i] = c.meet(ctx, c.addresses.Nodes[nodes[i].Name]) })
 	found := ""
 	for i, s := range seen {
 		switch {
