@@ -101,6 +101,6 @@ func run(ctx context.Context, c config) error {
 	if err != nil {
 		return fmt.Errorf("up: %w", err)
 	}
-	u.print(os.Stdout)
+	printUps(os.Stdout, u)
 	return nil
 }

@@ -33,7 +33,7 @@ var poolCount = regexp.MustCompile(`(?m)^(\s+)count: \d+$`)
 // open sets a stage for the environment with that many nodes and starts a
 // region on it.
 func open(ctx context.Context, c config, nodes int, speed float64) (*scene, error) {
-	dir := filepath.Join(c.dir, fmt.Sprintf("%d-nodes", nodes))
+	dir := filepath.Join(c.dir, fmt.Sprintf("%d-nodes-%g", nodes, speed))
 	grown := filepath.Join(dir, "source")
 	if err := os.CopyFS(grown, os.DirFS(c.env)); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ type Limits struct {
 	Contact  time.Duration // one handshake
 	Call     time.Duration // one request that reads
 	Send     time.Duration // one request that changes something
-	Poll     time.Duration // first pause between two looks; it grows by half each time
+	Poll     time.Duration // shortest pause between two looks; it grows with the time that was waited
 	MaxPoll  time.Duration // longest pause
 	Leave    time.Duration // how long a node that was sent its configuration may stay in maintenance; it closes its listener within ten seconds
 	Settle   time.Duration // how long etcd must be seen untouched before a Bootstrap of a node that an earlier run configured
@@ -35,7 +35,7 @@ type Limits struct {
 // Defaults are the limits of a real region.
 func Defaults() Limits {
 	return Limits{
-		Contact: 10 * time.Second, Call: 15 * time.Second, Send: time.Minute, Poll: 200 * time.Millisecond, MaxPoll: time.Second,
+		Contact: 10 * time.Second, Call: 15 * time.Second, Send: time.Minute, Poll: 100 * time.Millisecond, MaxPoll: time.Second,
 		Leave: 12 * time.Second, Settle: 5 * time.Second, Patience: 20 * time.Second, Node: 15 * time.Minute, Etcd: 10 * time.Minute, Ready: 15 * time.Minute, Reboot: 15 * time.Minute,
 	}
 }
@@ -159,7 +159,7 @@ func (c *Cluster) markFresh(name string) {
 // errStop, returned by a look, ends the waiting with success.
 var errStop = errors.New("stop")
 
-// until looks again and again, with growing pauses, until look returns errStop
+// until looks again and again, with pauses that grow, until look returns errStop
 // or another error, or the limit is over; then it returns expired, which is told
 // how long was waited. A look returns nil to be called again. The limit ends the
 // waiting between looks and never cuts one short: a look has deadlines of its
@@ -167,11 +167,10 @@ var errStop = errors.New("stop")
 // that was given less time ends the same way, only that its end may cut a look
 // short: a look must not remember what it saw after its context has ended.
 func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(context.Context) error, expired func(after time.Duration) error) error {
-	began := time.Now()
-	over := func() error { return expired(time.Since(began).Round(time.Second)) }
+	begun := time.Now()
+	over := func() error { return expired(time.Since(begun).Round(time.Second)) }
 	end := time.NewTimer(limit)
 	defer end.Stop()
-	pause := c.limits.Poll
 	for {
 		err := look(ctx)
 		switch {
@@ -182,7 +181,9 @@ func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(cont
 		case err != nil:
 			return err
 		}
-		timer := time.NewTimer(pause)
+		// A sixteenth of the wait so far: what comes soon is noticed soon, and what
+		// takes minutes is not asked for ten times a second.
+		timer := time.NewTimer(min(max(time.Since(begun)/16, c.limits.Poll), c.limits.MaxPoll))
 		select {
 		case <-timer.C:
 		case <-end.C:
@@ -192,7 +193,6 @@ func (c *Cluster) until(ctx context.Context, limit time.Duration, look func(cont
 			timer.Stop()
 			return ended(ctx, over)
 		}
-		pause = min(pause*3/2, c.limits.MaxPoll)
 	}
 }
 

@@ -48,10 +48,10 @@ func digestText(text []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:12])
 }
 
-// canonical is a copy with its documents in a fixed order; the encoder itself
+// canonical is the same with its documents in a fixed order; the encoder itself
 // fixes the order of keys.
 func canonical(p config.Provider) (*container.Container, error) {
-	docs := p.Clone().Documents()
+	docs := slices.Clone(p.Documents()) // to put in order; the documents themselves are only read
 	slices.SortStableFunc(docs, func(a, b documents.Document) int { return strings.Compare(documentName(a), documentName(b)) })
 	return container.New(docs...)
 }

@@ -183,6 +183,7 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 	want := a.Step.Spec.(blueprint.KubernetesNodes).Ready
 	var last []KubernetesNode
 	var lastErr error
+	up := make(map[string]bool) // nodes that said so themselves; they are not asked again
 	err := c.until(ctx, c.limits.Ready, func(ctx context.Context) error {
 		nodes, err := c.KubernetesNodes(ctx)
 		if ctx.Err() != nil {
@@ -192,7 +193,7 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 			c.note("", "Kubernetes API: "+err.Error())
 			return nil
 		}
-		nodes = c.withStages(ctx, nodes)
+		nodes = c.withStages(ctx, nodes, up)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -214,14 +215,23 @@ func (c *Cluster) applyNodes(ctx context.Context, a plan.Action) (plan.Observed,
 	return plan.Observed{Step: a.Step.ID, Status: "ready", Settled: true, Spec: blueprint.KubernetesNodes{Ready: readyNames(last, c.estate.Nodes())}}, nil
 }
 
-// withStages takes back the Ready of nodes that have not finished coming up.
-func (c *Cluster) withStages(ctx context.Context, nodes []KubernetesNode) []KubernetesNode {
+// withStages takes back the Ready of nodes that have not finished coming up, and
+// adds those that have to up.
+func (c *Cluster) withStages(ctx context.Context, nodes []KubernetesNode, up map[string]bool) []KubernetesNode {
 	out := slices.Clone(nodes)
-	inTurn(len(out), atOnce, func(i int) {
-		if n, ours := c.node(out[i].Name); ours && out[i].Ready {
-			out[i].unlessReady(c.stageOf(ctx, n))
+	var ask []int
+	for i, k := range out {
+		if _, ours := c.node(k.Name); ours && k.Ready && !up[k.Name] {
+			ask = append(ask, i)
 		}
+	}
+	inTurn(len(ask), atOnce, func(i int) {
+		n, _ := c.node(out[ask[i]].Name)
+		out[ask[i]].unlessReady(c.stageOf(ctx, n))
 	})
+	for _, i := range ask {
+		up[out[i].Name] = out[i].Ready
+	}
 	return out
 }
 

@@ -20,6 +20,7 @@ import (
 func (r *Region) pageRoutes() {
 	r.mux.HandleFunc("GET /sim/{$}", r.indexPage)
 	r.mux.HandleFunc("GET /sim/requests", func(w http.ResponseWriter, req *http.Request) { writeJSON(w, r.Requests(sinceOf(req))) })
+	r.mux.HandleFunc("GET /sim/delays", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, r.opts.Clock.Delays()) })
 	r.mux.HandleFunc("GET /sim/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, r.State()) })
 	r.mux.HandleFunc("POST /sim/reset", func(w http.ResponseWriter, _ *http.Request) {
 		r.Reset()

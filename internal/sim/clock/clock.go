@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// Clock scales delays. The zero value runs at real speed.
-type Clock struct{ speed float64 }
+// Clock scales delays. The zero value runs at real speed and remembers nothing.
+type Clock struct {
+	speed  float64
+	ledger *ledger
+}
 
 // New returns a clock that runs speed times faster than the real one; speeds of
 // zero or less mean 1.
@@ -16,7 +19,7 @@ func New(speed float64) Clock {
 	if speed <= 0 {
 		speed = 1
 	}
-	return Clock{speed}
+	return Clock{speed, &ledger{}}
 }
 
 // Speed says how many times faster than real time the region runs.
@@ -34,17 +37,23 @@ func (c Clock) Scale(d time.Duration) time.Duration {
 
 // After runs f once the scaled delay has passed, in a goroutine of its own.
 func (c Clock) After(d time.Duration, f func()) *time.Timer {
-	return time.AfterFunc(c.Scale(d), f)
+	begin := time.Now()
+	return time.AfterFunc(c.Scale(d), func() {
+		c.Passed(d, begin)
+		f()
+	})
 }
 
 // Wait sleeps for the scaled delay or until the context ends.
 func (c Clock) Wait(ctx context.Context, d time.Duration) error {
+	begin := time.Now()
 	t := time.NewTimer(c.Scale(d))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.C:
+		c.Passed(d, begin)
 		return nil
 	}
 }

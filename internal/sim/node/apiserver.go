@@ -52,7 +52,7 @@ func (a *apiserver) run() {
 			return
 		}
 	}
-	if n.pause(n.ctx, imagePullTime) != nil {
+	if n.delay(n.ctx, imagePullTime) != nil {
 		return
 	}
 	for n.ctx.Err() == nil {

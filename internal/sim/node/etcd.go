@@ -49,7 +49,7 @@ func (e *etcdService) empty() bool {
 func (e *etcdService) run() {
 	n := e.node
 	n.services.set("etcd", stateWaiting, `Waiting for service "cri" to be "up", time sync, network, etcd spec`)
-	if !n.awaitTime(n.ctx) || n.pause(n.ctx, imagePullTime) != nil {
+	if !n.awaitTime(n.ctx) || n.delay(n.ctx, imagePullTime) != nil {
 		return
 	}
 	for n.ctx.Err() == nil {
@@ -178,7 +178,7 @@ func (e *etcdService) prepare(ctx context.Context) (args []string, learner uint6
 // watchHealth reads a key through the local member as long as it runs.
 func (e *etcdService) watchHealth(ctx context.Context) {
 	n := e.node
-	if n.pause(ctx, etcdHealthDelay) != nil {
+	if n.delay(ctx, etcdHealthDelay) != nil {
 		return
 	}
 	c, err := n.etcdLocal(ctx)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/net"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -39,10 +40,17 @@ func (n *node) etcdURLs(port int) []string {
 func (e *etcdService) join(ctx context.Context) (cluster string, id uint64, err error) {
 	n := e.node
 	n.console.printf("etcd is waiting to join the cluster, if this node is the first node in the cluster, please run `talosctl bootstrap` against one of the following IPs: %v", n.addresses())
+	var refused time.Time
 	for {
 		cluster, id, err = e.tryJoin(ctx)
 		if err == nil {
+			if !refused.IsZero() {
+				n.farm.opt.Clock.Held("etcd admits a member only after five seconds of health", refused)
+			}
 			return cluster, id, nil
+		}
+		if errors.Is(err, rpctypes.ErrUnhealthy) && refused.IsZero() {
+			refused = time.Now()
 		}
 		n.logOf("etcd").add("retrying error: " + err.Error())
 		if err := n.pause(ctx, etcdJoinPeriod); err != nil {
@@ -105,7 +113,7 @@ func (e *etcdService) promote(ctx context.Context, id uint64) {
 			return
 		}
 		n.logOf("etcd").add("retrying promotion: " + err.Error())
-		if n.pause(ctx, etcdPromotePeriod) != nil {
+		if n.delay(ctx, etcdPromotePeriod) != nil {
 			return
 		}
 	}

@@ -48,7 +48,7 @@ func (k *kubelet) poke() {
 func (k *kubelet) run() {
 	n := k.node
 	n.services.set("kubelet", stateWaiting, `Waiting for service "cri" to be "up", time sync, network`)
-	if !n.awaitTime(n.ctx) || n.pause(n.ctx, imagePullTime) != nil {
+	if !n.awaitTime(n.ctx) || n.delay(n.ctx, imagePullTime) != nil {
 		return
 	}
 	n.services.set("kubelet", stateRunning, "Started task kubelet")

@@ -99,7 +99,7 @@ func (k *kubelet) runPod(ctx context.Context, c *kube.Client, p *core.Pod) error
 	if !p.Spec.HostNetwork && !k.hasCNI() {
 		return nil
 	}
-	if err := k.node.pause(ctx, imagePullTime); err != nil {
+	if err := k.node.delay(ctx, imagePullTime); err != nil {
 		return nil
 	}
 	p = p.DeepCopy()

@@ -48,6 +48,17 @@ func (n *node) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// delay is a pause that the real system makes too, once and for a reason, and
+// not one between two looks at something.
+func (n *node) delay(ctx context.Context, d time.Duration) error {
+	begin := time.Now()
+	err := n.pause(ctx, d)
+	if err == nil {
+		n.farm.opt.Clock.Passed(d, begin)
+	}
+	return err
+}
+
 // spend lets simulated time pass that nothing real fills.
 func (n *node) spend(ctx context.Context, d time.Duration) error {
 	return n.farm.opt.Clock.Wait(ctx, d)
