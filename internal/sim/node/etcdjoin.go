@@ -62,7 +62,7 @@ func (e *etcdService) join(ctx context.Context) (cluster string, id uint64, err 
 // tryJoin removes a stale member of this node's name, and adds a learner.
 func (e *etcdService) tryJoin(ctx context.Context) (string, uint64, error) {
 	n := e.node
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), max(n.farm.opt.Clock.Scale(joinTryTime), shortestTry))
 	defer cancel()
 	c, err := n.etcdCluster(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *etcdService) promote(ctx context.Context, id uint64) {
 // ended: an endpoint that is no member, such as a load balancer, takes up the
 // whole try.
 func (e *etcdService) tryPromote(ctx context.Context, id uint64, turn int) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(e.node.farm.opt.Clock.Scale(30*time.Second), 2*time.Second))
+	ctx, cancel := context.WithTimeout(ctx, max(e.node.farm.opt.Clock.Scale(promoteTryTime), shortestTry))
 	defer cancel()
 	last := errors.New("no endpoints")
 	endpoints := e.node.controlPlaneEndpoints()

@@ -20,6 +20,8 @@ const (
 	serviceRestart    = 5 * time.Second // Talos restarts a failed service after this
 	etcdJoinPeriod    = 3 * time.Second
 	etcdPromotePeriod = 15 * time.Second
+	joinTryTime       = 10 * time.Second // an endpoint that is no member, such as a load balancer, takes up the whole try
+	promoteTryTime    = 30 * time.Second
 	etcdHealthDelay   = 5 * time.Second
 	etcdHealthPeriod  = 20 * time.Second
 	kubeletPeriod     = 10 * time.Second // node status and lease renewal
@@ -33,7 +35,10 @@ const (
 
 // Scaled delays shorter than this only burn processor time: what is waited for
 // is a real process.
-const shortestPoll = 100 * time.Millisecond
+const (
+	shortestPoll = 100 * time.Millisecond
+	shortestTry  = 2 * time.Second
+)
 
 // pause waits a simulated delay, but never less than the shortest poll.
 func (n *node) pause(ctx context.Context, d time.Duration) error {
