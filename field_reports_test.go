@@ -16,9 +16,9 @@ var answered = []string{"01", "03", "04", "08", "09", "12", "13", "14", "15", "1
 	"60", "62", "65", "66", "67"}
 
 var (
-	reportTest  = regexp.MustCompile(`(?m)^func (Test(?:Field)?Report(\d\d)[A-Z]\w*)\(t `)
+	reportTest  = regexp.MustCompile(`(?m)^func (TestFieldReport(\d\d)[A-Z]\w*)\(t `)
 	reportScene = regexp.MustCompile(`^field-report-(\d\d)`)
-	namedTest   = regexp.MustCompile("`(Test(?:Field)?Report\\d\\d\\w*)`")
+	namedTest   = regexp.MustCompile("`(TestFieldReport\\d\\d\\w*)`")
 )
 
 // Every answered field report has tests that carry its number, the page that

@@ -12,7 +12,7 @@ import (
 )
 
 // Field report 21: the node took the configuration, the answer was lost.
-func TestReport21ApplyWhoseAnswerIsLost(t *testing.T) {
+func TestFieldReport21ApplyWhoseAnswerIsLost(t *testing.T) {
 	for _, name := range []string{"staging-cp-1", "staging-system-1"} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -71,7 +71,7 @@ func TestMaintenanceCertificateThatChanges(t *testing.T) {
 }
 
 // Field reports 08 and 09: a node of another cluster, a bundle of another.
-func TestReport09AnotherClustersNode(t *testing.T) {
+func TestFieldReport09AnotherClustersNode(t *testing.T) {
 	s := newScene(t)
 	stranger, err := vault.Generate("v1.13.5", born)
 	if err != nil {

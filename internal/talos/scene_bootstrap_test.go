@@ -37,7 +37,7 @@ func TestSceneFreshEstate(t *testing.T) {
 }
 
 // Field report 01: members exist although nothing remembers the bootstrap.
-func TestReport01BootstrapIsNotSentToALiveEtcd(t *testing.T) {
+func TestFieldReport01BootstrapIsNotSentToALiveEtcd(t *testing.T) {
 	s := newScene(t).up()
 	s.rerun().must(etcdUp, "etcd-members/staging")
 	if n := s.count("Bootstrap"); n != 1 {
@@ -193,7 +193,7 @@ func (s *scene) forgets(name string, times int) {
 
 // Field report 02, for up: accepted is not done. A reboot forgets the Bootstrap;
 // it is sent once more, because every node was asked and none holds anything.
-func TestReport02ABootstrapThatIsForgottenIsSentOnceMore(t *testing.T) {
+func TestFieldReport02ABootstrapThatIsForgottenIsSentOnceMore(t *testing.T) {
 	s := newScene(t).must(controlPlane...)
 	s.forgets("staging-cp-1", 1)
 	s.must(etcdUp, "etcd-members/staging")
@@ -202,7 +202,7 @@ func TestReport02ABootstrapThatIsForgottenIsSentOnceMore(t *testing.T) {
 	}
 }
 
-func TestReport02ANodeThatForgetsEveryBootstrapIsNotAskedForEver(t *testing.T) {
+func TestFieldReport02ANodeThatForgetsEveryBootstrapIsNotAskedForEver(t *testing.T) {
 	s := newScene(t).must(controlPlane...)
 	s.forgets("staging-cp-1", 100)
 	s.refuses(s.apply(etcdUp), outcome.Failed, "etcd does not stay on staging-cp-1", "accepted Bootstrap 2 times")
@@ -235,7 +235,7 @@ func TestABootstrapThatTakesLongIsNotRepeated(t *testing.T) {
 
 // The first node forgets when the second is a voter already: quorum of the two is
 // lost. Nothing may make a second cluster of the first.
-func TestReport02AForgetfulNodeIsNotBootstrappedBesideAMemberWithoutQuorum(t *testing.T) {
+func TestFieldReport02AForgetfulNodeIsNotBootstrappedBesideAMemberWithoutQuorum(t *testing.T) {
 	s := newScene(t).must(controlPlane...).must(etcdUp)
 	s.farm.with("staging-cp-2", func(n *fakeNode) { n.join("staging-cp-1"); n.sick = "it sees no leader" })
 	s.farm.with("staging-cp-1", func(n *fakeNode) { n.leave(); n.stuck = true })

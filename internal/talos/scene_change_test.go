@@ -71,7 +71,7 @@ func TestChangeBeforeBootstrap(t *testing.T) {
 
 // Field report 26: the next node only when the one before is a healthy voter
 // again, however many steps run at once.
-func TestReport26RebootsOneAtATime(t *testing.T) {
+func TestFieldReport26RebootsOneAtATime(t *testing.T) {
 	s := newScene(t).up().change(rebootOnly)
 	away := 0
 	for _, name := range []string{"staging-cp-1", "staging-cp-2", "staging-cp-3"} {

@@ -12,7 +12,7 @@ import (
 )
 
 // Field report 03: the second node stays in Preparing.
-func TestReport03ANodeThatStaysInPreparingIsNamed(t *testing.T) {
+func TestFieldReport03ANodeThatStaysInPreparingIsNamed(t *testing.T) {
 	s := newScene(t).must(controlPlane...)
 	s.farm.with("staging-cp-2", func(n *fakeNode) { n.stuck, n.message = true, "timeout building initial cluster" })
 	s.must(etcdUp)
@@ -28,7 +28,7 @@ func TestReport03ANodeThatStaysInPreparingIsNamed(t *testing.T) {
 }
 
 // Field report 04: a learner takes its time; that is not an error.
-func TestReport04ALearnerTakesItsTime(t *testing.T) {
+func TestFieldReport04ALearnerTakesItsTime(t *testing.T) {
 	s := newScene(t).must(controlPlane...)
 	s.farm.with("staging-cp-2", func(n *fakeNode) { n.learnFor = 12 })
 	s.must(etcdUp, "etcd-members/staging")
