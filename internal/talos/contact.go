@@ -62,10 +62,16 @@ const maintenanceName = "maintenance-service.talos.dev"
 // the node has nothing to complain of; it proves nothing to anybody else.
 func (c *Cluster) meet(ctx context.Context, address netip.Addr) contact {
 	seen, conn := c.shake(ctx, address)
-	if conn != nil {
-		_ = conn.Close()
-	}
+	drop(conn)
 	return seen
+}
+
+// drop ends a connection without a farewell: TLS's own waits up to five seconds
+// for a node that does not read it, and nothing was said that could be cut off.
+func drop(conn *tls.Conn) {
+	if conn != nil {
+		_ = conn.NetConn().Close()
+	}
 }
 
 // shake is meet that leaves the connection to a node of ours open. It is nil

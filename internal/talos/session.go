@@ -49,9 +49,7 @@ func (c *Cluster) visit(ctx context.Context, n estate.Node) (contact, *session, 
 	}
 	config, err := c.mutual(address)
 	if err != nil {
-		if conn != nil {
-			_ = conn.Close()
-		}
+		drop(conn)
 		return seen, nil, err
 	}
 	s, err := c.connect(address, config, conn)
@@ -122,9 +120,7 @@ func (t shaken) Clone() credentials.TransportCredentials {
 
 func (s *session) close() {
 	_ = s.conn.Close()
-	if s.first != nil {
-		_ = s.first.Close() // in case no request was made
-	}
+	drop(s.first) // in case no request was made
 }
 
 // read makes one request that changes nothing, with its own deadline.
