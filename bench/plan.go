@@ -128,8 +128,8 @@ func (s *scene) once(ctx context.Context) (planRound, error) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// openTofu is what OpenTofu with the official provider makes of the same cloud
-// resources with the same 100 ms, from the task of this project: it reads every
+// openTofu is what OpenTofu with the official provider made of the same cloud
+// resources with the same 100 ms, in an earlier measurement: it reads every
 // resource by itself and no node.
 var openTofu = map[int]struct {
 	calls int

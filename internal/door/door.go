@@ -124,7 +124,7 @@ func openError(cfg Config, err error) error {
 	switch {
 	case errors.As(err, &told):
 		return err
-	case errors.Is(err, errNotAccepted):
+	case errors.Is(err, ErrNotAccepted):
 		return outcome.Refuse(what, "it accepts none of the SSH keys that were offered",
 			"set BASTIDE_SSH_IDENTITY to the private half of a key in admin.sshKeys, or add it to the SSH agent").Because(err)
 	case errors.Is(err, context.Canceled):

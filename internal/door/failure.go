@@ -67,7 +67,7 @@ func (e *DialError) Temporary() bool { return e.Failure != Outside && e.Failure 
 // permanent says whether connecting again cannot help.
 func permanent(err error) bool {
 	var told *outcome.Error
-	return errors.As(err, &told) || errors.Is(err, errNotAccepted)
+	return errors.As(err, &told) || errors.Is(err, ErrNotAccepted)
 }
 
 // bastionFailure: no connection to the bastion could be had.

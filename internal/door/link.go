@@ -14,10 +14,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-var (
-	errNotAccepted = errors.New("no key was accepted")
-	errLost        = errors.New("the connection to the bastion was lost")
-)
+// ErrNotAccepted says that the bastion knows none of the SSH keys that were offered.
+var ErrNotAccepted = errors.New("no key was accepted")
+
+var errLost = errors.New("the connection to the bastion was lost")
 
 // link is one SSH connection to the bastion.
 type link struct {
@@ -93,7 +93,7 @@ func handshake(w *wire, cfg Config, hosts *hostKeys) (*ssh.Client, error) {
 func notAccepted(err error) error {
 	for _, text := range []string{"unable to authenticate", "oo many authentication failures"} {
 		if strings.Contains(err.Error(), text) {
-			return fmt.Errorf("%w: %w", errNotAccepted, err)
+			return fmt.Errorf("%w: %w", ErrNotAccepted, err)
 		}
 	}
 	return err

@@ -48,7 +48,7 @@ func (d *Door) link(ctx context.Context, patient bool) (*link, error) {
 		if a.err == nil {
 			return a.link, nil
 		}
-		if permanent(a.err) && !(patient && errors.Is(a.err, errNotAccepted)) {
+		if permanent(a.err) && !(patient && errors.Is(a.err, ErrNotAccepted)) {
 			return nil, a.err
 		}
 		pause := time.NewTimer(backoff/2 + rand.N(backoff/2))

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/door"
@@ -53,7 +55,7 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		Fresh: v.made,
 	}
 	way, err := door.Open(context.WithoutCancel(ctx), config)
-	if outcome.CodeOf(err) == outcome.Refused && v.known != nil {
+	if errors.Is(err, door.ErrNotAccepted) && (v.known != nil || !s.config.ReadOnly) {
 		// A run that was killed after it registered a key may have left the
 		// gateway without it; a run that writes anyway can have it look again.
 		if err := s.cloud.RefreshKeys(ctx, s.Estate.Scaleway.Zones[0], id); err != nil {
@@ -62,12 +64,25 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		config.Fresh = true
 		way, err = door.Open(context.WithoutCancel(ctx), config)
 	}
+	if errors.Is(err, door.ErrNotAccepted) && v.registersKey() {
+		// What is shut now is opened by the plan: the nodes are not known yet.
+		err = outcome.CannotTell("the nodes cannot be reached yet", "the bastion accepts none of the SSH keys that were offered, and one of admin.sshKeys is not registered",
+			"run bastide up "+s.config.Path+", which registers it first").Because(err)
+	}
 	if err != nil {
 		v.shut = err
 		return nil, err
 	}
 	s.way = way
 	return way, nil
+}
+
+// registersKey says whether an SSH key of the file is still to be registered.
+func (s *Survey) registersKey() bool {
+	return slices.ContainsFunc(s.Graph.Steps, func(step blueprint.Step) bool {
+		_, there := s.Live.Steps[step.ID]
+		return step.Kind == blueprint.KindSSHKey && !there
+	})
 }
 
 // bastion finds the gateway: what this run made, or what the survey saw.
