@@ -57,13 +57,20 @@ type Plan struct {
 	Estate  string
 	Actions []Action
 	Strays  []Stray
+	Notes   []string // what a reader could take for granted and must not
 }
+
+// PrivateTraffic is the note about what security groups do not do.
+const PrivateTraffic = "traffic inside the private network is filtered by the nodes' own firewall (Talos ingress rules) only; security groups see public traffic alone"
 
 // Make compares.
 func Make(g *blueprint.Graph, live Live) Plan {
 	p := Plan{Estate: g.Estate, Strays: live.Strays}
 	for _, s := range g.Steps {
 		p.Actions = append(p.Actions, decide(s, live))
+		if s.Kind == blueprint.KindSecurityGroup && len(p.Notes) == 0 {
+			p.Notes = append(p.Notes, PrivateTraffic)
+		}
 	}
 	return p
 }

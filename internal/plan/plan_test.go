@@ -140,3 +140,14 @@ func TestUnreachableIsNotAbsent(t *testing.T) {
 		t.Errorf("got %s, want unknown: what cannot be read must not be created", a.Op)
 	}
 }
+
+// Field report 37: a plan says once, whatever it has to do, who filters traffic
+// inside the private network.
+func TestFieldReport37PlansSayWhoFiltersPrivateTraffic(t *testing.T) {
+	g := graph(t)
+	for name, l := range map[string]Live{"new": {}, "live": live(g)} {
+		if p := Make(g, l); len(p.Notes) != 1 || p.Notes[0] != PrivateTraffic {
+			t.Errorf("%s: notes %q", name, p.Notes)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestDigestSurvivesAnotherEncoder(t *testing.T) {
 		t.Fatal(err)
 	}
 	docs := strings.Split(string(c.Bytes()), "---\n")
-	reordered := strings.Join([]string{docs[2], docs[0], docs[1]}, "\n---\n")
+	slices.Reverse(docs)
+	reordered := strings.Join(docs, "\n---\n")
 	for name, text := range map[string]string{"itself": string(c.Bytes()), "comments": string(commented), "order": reordered} {
 		if name != "itself" && text == string(c.Bytes()) {
 			t.Fatalf("%s: the text is the same", name)
@@ -56,6 +58,7 @@ func TestCompareMasksAndSaysWhetherToReboot(t *testing.T) {
 		{"sysctl", "machine: {sysctls: {a: b}}\n", "+        a: b", false},
 		{"API server flag", "cluster: {apiServer: {extraArgs: {v: '2'}}}\n", `+            v: "2"`, false},
 		{"document", "apiVersion: v1alpha1\nkind: KmsgLogConfig\nname: k\nurl: 'tcp://172.16.0.9:5170/'\n", "+kind: KmsgLogConfig", false},
+		{"firewall", "apiVersion: v1alpha1\nkind: NetworkRuleConfig\nname: nodeports\nportSelector: {ports: [30000-32767], protocol: tcp}\ningress: [{subnet: 172.16.0.0/22}]\n", "+name: nodeports", false},
 		{"KubePrism port", "machine: {features: {kubePrism: {port: 7446}}}\n", "+            port: 7446", false},
 		{"etcd", "cluster: {etcd: {extraArgs: {max-request-bytes: '2097152'}}}\n", `+            max-request-bytes: "2097152"`, true},
 		{"udev", "machine: {udev: {rules: ['a']}}\n", "+        rules:", true},

@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	documents "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -410,5 +417,93 @@ func TestFieldReport17VolumesThatCannotBe(t *testing.T) {
 		volume("UserVolumeConfig", "data", "{diskSelector: {match: system_disk}, minSize: 5GB}"))}
 	if _, err := render(t, e, "staging-cp-1"); err != nil {
 		t.Errorf("a volume beside an EPHEMERAL of bounded size: %v", err)
+	}
+}
+
+// Field report 37: security groups do not filter inside the private network. The
+// nodes' own firewall does: it blocks by default on every node, opens nothing to
+// the world, and etcd to control plane nodes alone. It is no document about a
+// link, which would switch the default DHCP off.
+func TestFieldReport37NodesFilterPrivateTraffic(t *testing.T) {
+	for version, kubernetes := range versions {
+		e := testEstate(t)
+		e.Talos.Version, e.Kubernetes.Version = version, kubernetes
+		a := testAddresses(e)
+		var voters []netip.Prefix
+		for _, n := range e.Nodes() {
+			if n.Role == estate.RoleControlPlane {
+				voters = append(voters, netip.PrefixFrom(a.Nodes[n.Name], 32))
+			}
+		}
+		private, pods := e.Network.CIDR.Prefix, e.Network.Pods.Prefix
+		worker := map[string][]netip.Prefix{"tcp 50000-50000": {private}, "tcp 10250-10250": {private, pods}, "udp 4789-4789": {private}}
+		control := map[string][]netip.Prefix{"tcp 50001-50001": {private}, "tcp 6443-6443": {private, pods}, "tcp 2379-2380": voters}
+		maps.Copy(control, worker)
+		for _, n := range e.Nodes() {
+			c, err := render(t, e, n.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := c.provider
+			if p.NetworkRules().DefaultAction() != nethelpers.DefaultActionBlock {
+				t.Errorf("%s %s: the default is %s", version, n.Name, p.NetworkRules().DefaultAction())
+			}
+			if !p.RunDefaultDHCPOperators() {
+				t.Errorf("%s %s: the default DHCP is off", version, n.Name)
+			}
+			if !p.Machine().Features().KubePrism().Enabled() || !p.Machine().Features().HostDNS().ForwardKubeDNSToHost() {
+				t.Errorf("%s %s: KubePrism or the host's DNS for pods is off", version, n.Name)
+			}
+			got := map[string][]netip.Prefix{}
+			for _, rule := range p.NetworkRules().Rules() {
+				for _, ports := range rule.PortRanges() {
+					got[fmt.Sprintf("%s %d-%d", rule.Protocol(), ports[0], ports[1])] = rule.Subnets()
+				}
+				for _, from := range rule.Subnets() {
+					if from != private && from != pods && !slices.Contains(voters, from) {
+						t.Errorf("%s %s: open to %s", version, n.Name, from)
+					}
+				}
+			}
+			want := worker
+			if n.Role == estate.RoleControlPlane {
+				want = control
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %s: open are\n%v\nwant\n%v", version, n.Name, got, want)
+			}
+		}
+	}
+}
+
+// A node that is there already gets its firewall without a reboot.
+func TestFieldReport37TheFirewallComesWithoutReboot(t *testing.T) {
+	for _, name := range []string{"staging-cp-1", "staging-system-1"} {
+		c, err := render(t, testEstate(t), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before []documents.Document
+		for _, d := range c.provider.Documents() {
+			if d.Kind() != network.DefaultActionConfig && d.Kind() != network.RuleConfigKind {
+				before = append(before, d)
+			}
+		}
+		old, err := container.New(before...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := encode(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mode, err := modeFor(text, c.Bytes())
+		if err != nil || mode != WithoutReboot {
+			t.Errorf("%s: %s, %v", name, mode, err)
+		}
+		change, err := Compare(text, c.Bytes())
+		if err != nil || !slices.Contains(change.Lines, "+kind: NetworkDefaultActionConfig") {
+			t.Errorf("%s: %v, %v", name, change.Lines, err)
+		}
 	}
 }

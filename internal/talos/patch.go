@@ -36,6 +36,9 @@ func (r *Renderer) patch(p config.Provider, n estate.Node, rules rules) (config.
 		if err != nil {
 			return nil, nil, r.explain(path, file, err)
 		}
+		if breach := accepts(loaded); breach != nil {
+			return nil, nil, breach.refusal(at(path, lineOf(file, breach.path)), n.Name)
+		}
 		p, err = configpatcher.StrategicMerge(p, configpatcher.NewStrategicMergePatch(loaded))
 		if err != nil {
 			return nil, nil, r.unapplied(path, n, err)

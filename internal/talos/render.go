@@ -205,7 +205,7 @@ func (r *Renderer) base(n estate.Node, a Addresses) (config.Provider, error) {
 		}
 		out = append(out, d)
 	}
-	out, err = r.shape(out, contract, n)
+	out, err = r.shape(out, contract, n, a)
 	if err != nil {
 		return nil, err
 	}

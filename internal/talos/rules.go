@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	documents "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
@@ -26,6 +27,7 @@ type rules struct {
 	address  netip.Addr
 	sans     []string
 	endpoint string
+	openings []documents.Document // bastide's own part of the firewall
 }
 
 // breach is a rule that does not hold.
@@ -41,7 +43,7 @@ func (b *breach) refusal(where, node string) error {
 }
 
 func (r *Renderer) rules(n estate.Node, a Addresses) rules {
-	return rules{renderer: r, node: n, address: a.Nodes[n.Name], sans: r.sans(n, a), endpoint: a.Endpoint()}
+	return rules{renderer: r, node: n, address: a.Nodes[n.Name], sans: r.sans(n, a), endpoint: a.Endpoint(), openings: r.firewall(n, a)}
 }
 
 // check finds the first rule that a configuration breaks.
@@ -51,7 +53,7 @@ func (r rules) check(p config.Provider) *breach {
 		return &breach{"machine", "is deleted", "a node cannot be without it", "delete single keys instead"}
 	}
 	for _, rule := range []func(config.Provider, *v1alpha1.Config) *breach{
-		r.identity, r.names, r.networks, r.virtual, r.routes, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.claims, r.links, r.arguments,
+		r.identity, r.names, r.networks, r.virtual, r.routes, r.discovery, r.install, r.roleOnly, r.certificates, r.volumes, r.claims, r.links, r.arguments, r.firewall,
 	} {
 		if b := rule(p, c); b != nil {
 			return b
@@ -250,6 +252,9 @@ func (r rules) warn(p config.Provider) []string {
 	}
 	if r.node.Role == estate.RoleControlPlane && p.Cluster().SecretboxEncryptionSecret() == "" {
 		out = append(out, "the secrets bundle has no secretbox key: Kubernetes Secrets are encrypted with the older AES-CBC")
+	}
+	if w := strangeNetwork(p); w != "" {
+		out = append(out, w)
 	}
 	if _, tag, _ := strings.Cut(p.Machine().Kubelet().Image(), ":"); tag != "v"+r.renderer.estate.Kubernetes.Version {
 		out = append(out, "machine.kubelet.image is not of kubernetes.version "+r.renderer.estate.Kubernetes.Version)

@@ -27,7 +27,7 @@ const hostnameKind = network.HostnameKind
 const minEphemeral = 3932 << 20
 
 // shape turns the generated documents into what the estate asks for.
-func (r *Renderer) shape(docs []documents.Document, contract *config.VersionContract, n estate.Node) ([]documents.Document, error) {
+func (r *Renderer) shape(docs []documents.Document, contract *config.VersionContract, n estate.Node, a Addresses) ([]documents.Document, error) {
 	for _, d := range docs {
 		if c, ok := d.(*v1alpha1.Config); ok {
 			r.shapeMachine(c.MachineConfig, contract, n)
@@ -43,7 +43,7 @@ func (r *Renderer) shape(docs []documents.Document, contract *config.VersionCont
 	if err != nil {
 		return nil, err
 	}
-	return append(docs, volume), nil
+	return append(append(docs, volume), r.firewall(n, a)...), nil
 }
 
 func (r *Renderer) shapeMachine(m *v1alpha1.MachineConfig, contract *config.VersionContract, n estate.Node) {

@@ -21,6 +21,7 @@ type PlanDocument struct {
 	Summary PlanSummary      `json:"summary"`
 	Actions []ActionDocument `json:"actions"` // in the order of the run; what is as wanted included
 	Strays  []StrayDocument  `json:"strays"`
+	Notes   []string         `json:"notes,omitempty"` // what a reader could take for granted and must not
 }
 
 // ActionDocument is one action of a plan.
@@ -124,7 +125,7 @@ func (j *jsonPrinter) document(v any) {
 }
 
 func (j *jsonPrinter) Plan(p plan.Plan) {
-	d := PlanDocument{Type: "plan", Estate: p.Estate, Summary: count(p), Actions: []ActionDocument{}, Strays: []StrayDocument{}}
+	d := PlanDocument{Type: "plan", Estate: p.Estate, Summary: count(p), Actions: []ActionDocument{}, Strays: []StrayDocument{}, Notes: p.Notes}
 	for _, a := range p.Actions {
 		if a.Disruption == "" {
 			a.Disruption = plan.None // what is refused disturbs nothing

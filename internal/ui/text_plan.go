@@ -94,6 +94,9 @@ func (t *text) Plan(p plan.Plan) {
 	if p.Empty() {
 		fmt.Fprintf(&b, "%s is as the file says (%d as wanted), nothing to do\n", p.Estate, n.Keep)
 	} else {
+		for _, note := range p.Notes {
+			b.WriteString("note: " + note + "\n")
+		}
 		b.WriteString(t.paint.bold(n.String()) + "\n")
 	}
 	t.result(b.String())

@@ -39,7 +39,7 @@ func firstPlan() plan.Plan {
 			Pending: "it holds the gateway's public address, which Scaleway assigns"}),
 		created(blueprint.KindEtcdBootstrap, "staging", "", blueprint.EtcdBootstrap{Done: true}),
 		created(blueprint.KindSecurityGroup, "staging-nodes", "", blueprint.SecurityGroup{Zone: "fr-par-1", Stateful: true, InboundDefault: "drop", OutboundDefault: "accept"}),
-	}}
+	}, Notes: []string{plan.PrivateTraffic}}
 }
 
 func laterPlan() plan.Plan {

@@ -23,7 +23,12 @@ type Fabric struct {
 	hosts    map[host]bool               // hosts that are up
 	cut      map[[2]host]bool            // one-way cuts, from -> to
 	conns    map[host]map[*conn]struct{} // open connections touching a host
+	filters  map[host]Filter             // hosts' own firewalls
 }
+
+// Filter says whether a host lets a new TCP connection from an address to one
+// of its ports in. It is asked without a lock held and may be asked at any time.
+type Filter func(from netip.Addr, port int) bool
 
 type host struct {
 	network string
@@ -39,7 +44,7 @@ type endpoint struct {
 func New() *Fabric {
 	return &Fabric{
 		services: map[endpoint]string{}, hosts: map[host]bool{},
-		cut: map[[2]host]bool{}, conns: map[host]map[*conn]struct{}{},
+		cut: map[[2]host]bool{}, conns: map[host]map[*conn]struct{}{}, filters: map[host]Filter{},
 	}
 }
 
@@ -51,12 +56,21 @@ func (f *Fabric) HostUp(network string, addr netip.Addr) {
 	f.hosts[host{network, addr}] = true
 }
 
+// Guard puts a host's firewall in place, until the host goes down. What it does
+// not let in is dropped in silence; connections that are open stay.
+func (f *Fabric) Guard(network string, addr netip.Addr, let Filter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filters[host{network, addr}] = let
+}
+
 // HostDown takes an address away at once, with everything it served and every
 // connection it had.
 func (f *Fabric) HostDown(network string, addr netip.Addr) {
 	f.mu.Lock()
 	h := host{network, addr}
 	delete(f.hosts, h)
+	delete(f.filters, h)
 	for e := range f.services {
 		if e.host == h {
 			delete(f.services, e)
@@ -124,10 +138,10 @@ func (f *Fabric) Heal(network string, from, to netip.Addr) {
 	delete(f.cut, [2]host{{network, from}, {network, to}})
 }
 
-// Dial connects from one simulated address to another. A host that is down or
-// cut off swallows packets; they are sent again, as TCP does, until the host
-// answers, the context ends, or five seconds have passed. A host that is up
-// without a listener refuses at once.
+// Dial connects from one simulated address to another. A host that is down, cut
+// off or guarded against the caller swallows packets; they are sent again, as
+// TCP does, until the host answers, the context ends, or five seconds have
+// passed. A host that is up without a listener refuses at once.
 func (f *Fabric) Dial(ctx context.Context, network string, from, to netip.Addr, port int) (net.Conn, error) {
 	a, b := host{network, from}, host{network, to}
 	addr := net.JoinHostPort(to.String(), fmt.Sprint(port))
@@ -174,8 +188,10 @@ func (f *Fabric) reach(ctx context.Context, a, b host, port int) (target string,
 		f.mu.Lock()
 		up := f.passes(a, b)
 		target, served = f.services[endpoint{b, port}]
+		let := f.filters[b]
 		f.mu.Unlock()
-		if up {
+		dropped := let != nil && a != b && !let(a.addr, port) // to itself a host speaks over lo
+		if up && !dropped {
 			return target, served, nil
 		}
 		t := time.NewTimer(resend)
@@ -185,6 +201,9 @@ func (f *Fabric) reach(ctx context.Context, a, b host, port int) (target string,
 			t.Stop()
 			if err := ctx.Err(); err != nil {
 				return "", false, err
+			}
+			if up { // nobody said that there is no such host
+				return "", false, syscall.ETIMEDOUT
 			}
 			return "", false, syscall.EHOSTUNREACH
 		}

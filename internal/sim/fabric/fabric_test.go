@@ -110,3 +110,47 @@ func TestACutIsHealed(t *testing.T) {
 		t.Errorf("after healing: %v", err)
 	}
 }
+
+// What a host's firewall does not let in meets silence, and is let in as soon as
+// the firewall changes its mind; what is open stays.
+func TestAGuardedHostIsSilent(t *testing.T) {
+	f := pair(t)
+	c, err := dial(t, f, "net", 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, open := make(chan struct{}, 1), make(chan struct{})
+	f.Guard("net", two, func(from netip.Addr, port int) bool {
+		if from != one || port != 80 {
+			t.Errorf("asked about %s, %d", from, port)
+		}
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		select {
+		case <-open:
+			return true
+		default:
+			return false
+		}
+	})
+	go func() { <-asked; close(open) }()
+	if _, err := dial(t, f, "net", 80); err != nil {
+		t.Errorf("after the firewall changed: %v", err)
+	}
+	if _, err := c.Write([]byte("a")); err != nil {
+		t.Errorf("what was open: %v", err)
+	}
+	if _, err := f.Dial(t.Context(), "net", two, two, 80); err != nil {
+		t.Errorf("to itself: %v", err)
+	}
+	f.HostDown("net", two)
+	f.HostUp("net", two)
+	f.Guard("net", two, func(netip.Addr, int) bool { return false })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Dial(ctx, "net", one, two, 81); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want no answer: not even a refusal", err)
+	}
+}

@@ -38,6 +38,7 @@ func (n *node) defaultRoute() bool {
 func (n *node) linkUp() {
 	for _, nic := range n.hw.NICs {
 		if nic.Address.IsValid() {
+			n.farm.opt.Fabric.Guard(nic.NetworkID, nic.Address.Addr(), n.lets)
 			n.farm.opt.Fabric.HostUp(nic.NetworkID, nic.Address.Addr())
 		}
 	}
@@ -78,7 +79,7 @@ func (n *node) listen(port int) ([]net.Listener, error) {
 		if err != nil {
 			return fail(err)
 		}
-		all = append(all, l)
+		all = append(all, guarded{l, n, port})
 	}
 	return all, nil
 }
@@ -99,7 +100,7 @@ func (n *node) serve(port int) (withdraw func()) {
 		}
 		if l, err := net.Listen("tcp", netip.AddrPortFrom(ip, uint16(port)).String()); err == nil {
 			public = append(public, l)
-			n.spawn(func() { forward(l, target) })
+			n.spawn(func() { forward(guarded{l, n, port}, target) })
 		}
 	}
 	return func() {
