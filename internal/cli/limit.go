@@ -48,6 +48,17 @@ func (a *app) inTime(err error) error {
 	return err
 }
 
+// stopped says that somebody ended the command, where the error tells only that
+// it was called off.
+func stopped(err error) error {
+	var told *outcome.Error
+	if !errors.Is(err, context.Canceled) || errors.As(err, &told) {
+		return err
+	}
+	return &outcome.Error{Code: outcome.Interrupted, What: "the command was interrupted", Why: "it was still waiting for something",
+		Do: "run it again: it continues where it stopped", Err: err}
+}
+
 // sink is a stream that remembers that it could not be written to.
 type sink struct {
 	to  io.Writer

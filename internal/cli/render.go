@@ -11,6 +11,7 @@ import (
 
 	"bastide/internal/outcome"
 	"bastide/internal/session"
+	"bastide/internal/talos"
 )
 
 func (a *app) renderCommand() *cobra.Command {
@@ -48,7 +49,7 @@ Scaleway assigns, is 192.0.2.1 unless --gateway-address says otherwise.`,
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "out", "", "folder to write one file per node to; it must not hold other files of those names")
-	flags.StringVar(&gateway, "gateway-address", "192.0.2.1", "the gateway's public address")
+	flags.StringVar(&gateway, "gateway-address", talos.StandIn.String(), "the gateway's public address")
 	flags.BoolVar(&secret, "show-secrets", false, "leave secrets readable; needs the real bundle")
 	return cmd
 }

@@ -54,7 +54,7 @@ func Main(ctx context.Context, s Streams, args []string) outcome.Code {
 	root.SetOut(a.out)
 	root.SetErr(s.Err)
 	root.SetIn(s.In)
-	err := a.written(a.inTime(root.ExecuteContext(ctx)))
+	err := a.written(stopped(a.inTime(root.ExecuteContext(ctx))))
 	a.cancel()
 	if err == nil {
 		return outcome.Done

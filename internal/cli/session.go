@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,10 @@ func (a *app) open(path string) (*session.Session, error) {
 			}
 			// Looking has no steps to show: it is said once for each node.
 			if _, said := a.waiting.LoadOrStore(node, true); !said {
+				if a.patience < time.Second { // looked at once
+					a.ui.Notice(node + ": " + text)
+					return
+				}
 				a.ui.Notice(fmt.Sprintf("waiting for %s, at most %s: %s", node, a.patience, text))
 			}
 		},

@@ -7,6 +7,7 @@ import (
 
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
+	"bastide/internal/session"
 )
 
 // validated is what validate prints in JSON.
@@ -29,6 +30,9 @@ func (a *app) validateCommand() *cobra.Command {
 			}
 			for _, w := range e.Warnings() {
 				a.ui.Warn(w.Error())
+			}
+			if err := session.CheckMachines(e); err != nil {
+				return err
 			}
 			a.ui.Result("validated", fmt.Sprintf("%s is valid: %d nodes", e.Name, len(e.Nodes())), validated{e.Name, len(e.Nodes()), append(estate.Problems{}, e.Warnings()...)})
 			return nil

@@ -167,7 +167,7 @@ func ready(a plan.Action, done map[string]bool) bool {
 // interrupted, whatever its steps said on the way out.
 func verdict(ctx context.Context, failures []error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return &outcome.Error{Code: outcome.Interrupted, What: "stopped before the end", Why: "the run was interrupted", Err: context.Canceled}
+		return &outcome.Error{Code: outcome.Interrupted, What: "stopped before the end", Why: "the run was interrupted", Do: "run it again: it continues", Err: context.Canceled}
 	}
 	if ctx.Err() != nil {
 		failures = append(failures, context.Cause(ctx))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bastide/internal/blueprint"
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/talos"
 	"bastide/internal/vault"
@@ -47,6 +48,14 @@ func (s *Session) RenderMachines(gateway netip.Addr, secrets bool) ([]RenderedMa
 		out = append(out, RenderedMachine{n.Name, text})
 	}
 	return out, nil
+}
+
+// CheckMachines renders every node's configuration with throwaway secrets and a
+// stand-in for the address that Scaleway assigns, so that a patch that does not
+// fit is found before anything is made.
+func CheckMachines(e *estate.Estate) error {
+	_, err := (&Session{Estate: e}).RenderMachines(talos.StandIn, false)
+	return err
 }
 
 func (s *Session) renderBundle(secrets bool) (*vault.Bundle, error) {

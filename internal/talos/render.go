@@ -89,11 +89,17 @@ func NewRenderer(e *estate.Estate, bundle *vault.Bundle) (*Renderer, error) {
 	return &Renderer{estate: e, bundle: bundle, files: f}, nil
 }
 
+// StandIn is an address that nobody has (RFC 5737), for rendering before the
+// gateway's is known.
+var StandIn = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+
 // Complete fills in the digest of every machine step of a graph, once the
-// gateway's public address is known. Before that it changes nothing.
+// gateway's public address is known. Before that it only checks that everything
+// can be rendered: nothing is bought for a patch that does not fit.
 func (r *Renderer) Complete(g *blueprint.Graph, gateway netip.Addr) (warnings []string, err error) {
-	if !gateway.IsValid() {
-		return nil, nil
+	known := gateway.IsValid()
+	if !known {
+		gateway = StandIn
 	}
 	configs, err := r.All(AddressesOf(g, r.estate, gateway))
 	if err != nil {
@@ -103,7 +109,7 @@ func (r *Renderer) Complete(g *blueprint.Graph, gateway netip.Addr) (warnings []
 		for _, w := range c.Warnings {
 			warnings = append(warnings, c.Node+": "+w)
 		}
-		if step, ok := g.Step(string(blueprint.KindMachine) + "/" + c.Node); ok {
+		if step, ok := g.Step(string(blueprint.KindMachine) + "/" + c.Node); ok && known {
 			step.Spec = blueprint.Machine{Node: c.Node, Role: c.Role, Digest: c.Digest}
 			g.Replace(step)
 		}

@@ -317,6 +317,14 @@ func TestCompleteFillsDigestsOnceTheGatewayIsKnown(t *testing.T) {
 	if m := step.Spec.(blueprint.Machine); m.Digest != "" || m.Pending == "" {
 		t.Errorf("before the gateway is known: %+v", m)
 	}
+	e.Talos.Patches.All = []string{write(t, e, "odd.yaml", "machine: {typo: 1}\n")}
+	odd, err := NewRenderer(e, bundle(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := odd.Complete(g, netip.Addr{}); outcome.CodeOf(err) != outcome.Refused {
+		t.Errorf("a patch that does not fit is not refused before the gateway is there: %v", err)
+	}
 	if _, err := r.Complete(g, netip.MustParseAddr("203.0.113.7")); err != nil {
 		t.Fatal(err)
 	}
