@@ -268,7 +268,8 @@ func (w *world) away(ctx context.Context) map[string]bool {
 			continue
 		}
 		wg.Go(func() {
-			conn, err := w.fabric.Dial(ctx, network, admin, addresses.Nodes[n.Name], 2379)
+			own := addresses.Nodes[n.Name] // only members get through the firewall
+			conn, err := w.fabric.Dial(ctx, network, own, own, 2379)
 			if err == nil {
 				_ = conn.Close()
 				return

@@ -257,7 +257,7 @@ func TestFieldReport22TheDefaultRouteIsLeftToDHCP(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range c.provider.Documents() {
-			if !slices.Contains([]string{"v1alpha1", "HostnameConfig", "VolumeConfig"}, d.Kind()) {
+			if !slices.Contains([]string{"v1alpha1", "HostnameConfig", "VolumeConfig", "NetworkDefaultActionConfig", "NetworkRuleConfig"}, d.Kind()) {
 				t.Errorf("%s has a %s", n.Name, d.Kind())
 			}
 		}
