@@ -34,6 +34,9 @@ var poolCount = regexp.MustCompile(`(?m)^(\s+)count: \d+$`)
 // region on it.
 func open(ctx context.Context, c config, nodes int, speed float64) (*scene, error) {
 	dir := filepath.Join(c.dir, fmt.Sprintf("%d-nodes-%g", nodes, speed))
+	if err := os.RemoveAll(dir); err != nil { // of a measurement before this one; its region has ended
+		return nil, err
+	}
 	grown := filepath.Join(dir, "source")
 	if err := os.CopyFS(grown, os.DirFS(c.env)); err != nil {
 		return nil, err

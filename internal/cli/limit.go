@@ -56,7 +56,7 @@ func stopped(err error) error {
 		return err
 	}
 	return &outcome.Error{Code: outcome.Interrupted, What: "the command was interrupted", Why: "it was still waiting for something",
-		Do: "run it again: it continues where it stopped", Err: err}
+		Do: "run it again", Err: err}
 }
 
 // sink is a stream that remembers that it could not be written to.

@@ -55,7 +55,13 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		Fresh: v.made,
 	}
 	way, err := door.Open(context.WithoutCancel(ctx), config)
-	if errors.Is(err, door.ErrNotAccepted) && (v.known != nil || !s.config.ReadOnly) {
+	switch {
+	case !errors.Is(err, door.ErrNotAccepted):
+	case v.known == nil && v.registersKey():
+		// What is shut now is opened by the plan: the nodes are not known yet.
+		err = outcome.CannotTell("the nodes cannot be reached yet", "the bastion accepts none of the SSH keys that were offered, and one of admin.sshKeys is not registered",
+			"run bastide up "+s.config.Path+", which registers it first").Because(err)
+	case v.known != nil || !s.config.ReadOnly:
 		// A run that was killed after it registered a key may have left the
 		// gateway without it; a run that writes anyway can have it look again.
 		if err := s.cloud.RefreshKeys(ctx, s.Estate.Scaleway.Zones[0], id); err != nil {
@@ -63,11 +69,6 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		}
 		config.Fresh = true
 		way, err = door.Open(context.WithoutCancel(ctx), config)
-	}
-	if errors.Is(err, door.ErrNotAccepted) && v.registersKey() {
-		// What is shut now is opened by the plan: the nodes are not known yet.
-		err = outcome.CannotTell("the nodes cannot be reached yet", "the bastion accepts none of the SSH keys that were offered, and one of admin.sshKeys is not registered",
-			"run bastide up "+s.config.Path+", which registers it first").Because(err)
 	}
 	if err != nil {
 		v.shut = err

@@ -32,20 +32,19 @@ func (s *Session) RenderMachines(gateway netip.Addr, secrets bool) ([]RenderedMa
 	if err != nil {
 		return nil, err
 	}
-	addresses := talos.AddressesOf(g, s.Estate, gateway)
+	configs, err := r.All(talos.AddressesOf(g, s.Estate, gateway))
+	if err != nil {
+		return nil, err
+	}
 	var out []RenderedMachine
-	for _, n := range s.Estate.Nodes() {
-		c, err := r.Node(n, addresses)
-		if err != nil {
-			return nil, err
-		}
+	for _, c := range configs {
 		text := c.Bytes()
 		if !secrets {
 			if text, err = talos.Masked(text); err != nil {
 				return nil, err
 			}
 		}
-		out = append(out, RenderedMachine{n.Name, text})
+		out = append(out, RenderedMachine{c.Node, text})
 	}
 	return out, nil
 }
