@@ -13,7 +13,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
-	"go.yaml.in/yaml/v4"
 
 	"bastide/internal/estate"
 	"bastide/internal/outcome"

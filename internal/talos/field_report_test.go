@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	documents "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
