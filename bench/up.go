@@ -12,7 +12,7 @@ import (
 // upSpeeds are the speeds at which up is measured. What real processes take,
 // such as an etcd that admits a member only when all others have been healthy
 // for five seconds, does not scale, so its share shows in the comparison.
-var upSpeeds = []float64{20, 4}
+var upSpeeds = []float64{20, 4, 1}
 
 // delay is what the region's page of delays shows.
 type delay struct {

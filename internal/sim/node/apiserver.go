@@ -96,6 +96,7 @@ func (a *apiserver) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	launched := time.Now()
 	defer n.serve(n.apiPort())()
 	probe, err := a.prober()
 	if err != nil {
@@ -108,6 +109,10 @@ func (a *apiserver) once(ctx context.Context) error {
 		wait := 10 * time.Second
 		if err := probe(ctx); err == nil {
 			failures = 0
+			if !launched.IsZero() {
+				n.farm.opt.Clock.Held("kube-apiserver starts", launched)
+				launched = time.Time{}
+			}
 			a.set(true)
 		} else if failures++; failures >= 3 || !a.ready() {
 			a.set(false)

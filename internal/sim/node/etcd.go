@@ -178,6 +178,7 @@ func (e *etcdService) prepare(ctx context.Context) (args []string, learner uint6
 // watchHealth reads a key through the local member as long as it runs.
 func (e *etcdService) watchHealth(ctx context.Context) {
 	n := e.node
+	launched := time.Now()
 	if n.delay(ctx, etcdHealthDelay) != nil {
 		return
 	}
@@ -190,6 +191,12 @@ func (e *etcdService) watchHealth(ctx context.Context) {
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)
 		_, err := c.Get(try, "health")
 		cancel()
+		// A learner that came in by a snapshot often loses its first publication,
+		// and serves no client until etcd tries again, after its request timeout.
+		if !launched.IsZero() && (err == nil || errors.Is(err, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner))) {
+			n.farm.opt.Clock.Held("etcd starts and publishes itself", launched)
+			launched = time.Time{}
+		}
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			err = nil
 		}

@@ -62,8 +62,8 @@ func (e *etcdService) join(ctx context.Context) (cluster string, id uint64, err 
 // tryJoin removes a stale member of this node's name, and adds a learner.
 func (e *etcdService) tryJoin(ctx context.Context) (string, uint64, error) {
 	n := e.node
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), max(n.farm.opt.Clock.Scale(joinTryTime), shortestTry))
-	defer cancel()
+	ctx, ended := n.try(clientv3.WithRequireLeader(ctx), joinTryTime)
+	defer ended()
 	c, err := n.etcdCluster(ctx)
 	if err != nil {
 		return "", 0, err
@@ -123,8 +123,8 @@ func (e *etcdService) promote(ctx context.Context, id uint64) {
 // ended: an endpoint that is no member, such as a load balancer, takes up the
 // whole try.
 func (e *etcdService) tryPromote(ctx context.Context, id uint64, turn int) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(e.node.farm.opt.Clock.Scale(promoteTryTime), shortestTry))
-	defer cancel()
+	ctx, ended := e.node.try(ctx, promoteTryTime)
+	defer ended()
 	last := errors.New("no endpoints")
 	endpoints := e.node.controlPlaneEndpoints()
 	for range endpoints {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -62,6 +63,19 @@ func (n *node) delay(ctx context.Context, d time.Duration) error {
 		n.farm.opt.Clock.Passed(d, begin)
 	}
 	return err
+}
+
+// try limits one attempt at something. An attempt that takes up its whole time
+// is a delay that the real system has too.
+func (n *node) try(ctx context.Context, d time.Duration) (context.Context, func()) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, max(n.farm.opt.Clock.Scale(d), shortestTry))
+	return ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			n.farm.opt.Clock.Passed(d, begin)
+		}
+		cancel()
+	}
 }
 
 // spend lets simulated time pass that nothing real fills.
