@@ -28,6 +28,7 @@ func Build(e *estate.Estate, booked map[string]netip.Addr, sshKeys []string) (*G
 	b.gateway()
 	b.groups()
 	b.loadBalancer()
+	b.services()
 	for _, n := range e.Nodes() {
 		b.node(n)
 	}

@@ -27,6 +27,15 @@ const (
 	KindLBBackend      Kind = "lb-backend"
 	KindLBFrontend     Kind = "lb-frontend"
 
+	KindPostgres         Kind = "postgres"
+	KindPostgresDatabase Kind = "postgres-database"
+	KindPostgresUser     Kind = "postgres-user"
+	KindBucket           Kind = "bucket"
+	KindRegistry         Kind = "registry"
+	KindSecret           Kind = "secret"
+	KindEdgeIP           Kind = "edge-ip"
+	KindDNSRecord        Kind = "dns-record"
+
 	KindMachine         Kind = "machine"
 	KindEtcdBootstrap   Kind = "etcd-bootstrap"
 	KindEtcdMembers     Kind = "etcd-members"

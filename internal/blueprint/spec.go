@@ -189,13 +189,7 @@ func (s PrivateNetwork) Attributes() []Attribute {
 func (s SSHKey) Attributes() []Attribute { return []Attribute{fixed("key", s.PublicKey)} }
 
 func (s GatewayIP) Attributes() []Attribute {
-	a := fixed("address", "")
-	if s.Address.IsValid() {
-		a.Value = s.Address.String()
-	} else {
-		a.Unknown = "Scaleway assigns it"
-	}
-	return []Attribute{fixed("zone", s.Zone), a}
+	return []Attribute{fixed("zone", s.Zone), assigned("address", s.Address)}
 }
 
 func (s Gateway) Attributes() []Attribute {
@@ -310,21 +304,4 @@ func (s EtcdMembers) Attributes() []Attribute {
 
 func (s KubernetesNodes) Attributes() []Attribute {
 	return []Attribute{inPlace("ready", strings.Join(s.Ready, " "))}
-}
-
-func fixed(name, value string) Attribute { return Attribute{Name: name, Value: value, Mutable: Fixed} }
-func inPlace(name, value string) Attribute {
-	return Attribute{Name: name, Value: value, Mutable: InPlace}
-}
-func grow(name, value string) Attribute {
-	return Attribute{Name: name, Value: value, Mutable: GrowOnly}
-}
-
-func joinPrefixes(ps []netip.Prefix) string {
-	out := make([]string, 0, len(ps))
-	for _, p := range ps {
-		out = append(out, p.String())
-	}
-	sort.Strings(out)
-	return strings.Join(out, " ")
 }

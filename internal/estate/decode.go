@@ -38,6 +38,8 @@ func (s *source) decodeInto(n *yaml.Node, v reflect.Value, path string) {
 		s.decodeString(n, v, path)
 	case reflect.Int:
 		s.decodeInt(n, v, path)
+	case reflect.Bool:
+		s.decodeBool(n, v, path)
 	case reflect.Interface:
 		v.Set(reflect.ValueOf(s.plainValue(n, path)))
 	default:

@@ -95,6 +95,14 @@ func (s *source) decodeInt(n *yaml.Node, v reflect.Value, path string) {
 	v.SetInt(i)
 }
 
+func (s *source) decodeBool(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" || n.ShortTag() != "!!bool" {
+		s.refuseType(n, path, "a truth value", "write true or false, without quotes")
+		return
+	}
+	v.SetBool(n.Value == "true")
+}
+
 func (s *source) decodeSize(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.ScalarNode {
 		s.refuseType(n, path, "a size", "write a number and a unit, such as 20GB")

@@ -52,7 +52,6 @@ var mutations = []struct{ at, value, refused string }{
 	{"name", "(removed)", ""},
 	// unknown keys
 	{"nam", "staging", ""},
-	{"services", "{postgres: {}}", ""},
 	{"addons", "{}", ""},
 	{"gitops", "{}", ""},
 	{"backup", "{}", ""},

@@ -12,11 +12,14 @@ import (
 	"strings"
 )
 
-// typesSource is this package's own types.go: the comments on the fields are
-// the descriptions of the schema, so that there is one text to keep true.
-//
-//go:embed types.go
-var typesSource string
+// The comments on the fields of these files are the descriptions of the schema,
+// so that there is one text to keep true.
+var (
+	//go:embed types.go
+	typesSource string
+	//go:embed types_services.go
+	servicesSource string
+)
 
 // Schema gives the JSON Schema (draft 2020-12) of the estate file, for editors
 // and for checks in other tools. It says all that a schema can say well: keys,
@@ -26,7 +29,7 @@ var typesSource string
 // The generator is this small one because the keys, defaults and requirements
 // are in tags that the decoder reads as well; a library would need them twice.
 func Schema() ([]byte, error) {
-	docs, err := fieldDocs(typesSource)
+	docs, err := fieldDocs(typesSource, servicesSource)
 	if err != nil {
 		return nil, fmt.Errorf("reading the descriptions of the types: %w", err)
 	}
@@ -113,6 +116,8 @@ func (g *generator) property(t reflect.Type) (map[string]any, error) {
 		return map[string]any{"type": "string"}, nil
 	case reflect.Int:
 		return map[string]any{"type": "integer"}, nil
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}, nil
 	case reflect.Interface: // any value, but never an empty one
 		return map[string]any{"type": []string{"string", "number", "boolean", "array", "object"}}, nil
 	case reflect.Pointer:
@@ -154,12 +159,19 @@ func (g *generator) example(t reflect.Type, text string) any {
 }
 
 // fieldDocs collects the comments on types and fields, each as one line.
-func fieldDocs(source string) (map[string]string, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), "types.go", source, parser.ParseComments)
-	if err != nil {
-		return nil, err
-	}
+func fieldDocs(sources ...string) (map[string]string, error) {
 	docs := map[string]string{}
+	for _, source := range sources {
+		file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		documented(file, docs)
+	}
+	return docs, nil
+}
+
+func documented(file *ast.File, docs map[string]string) {
 	for _, declaration := range file.Decls {
 		group, ok := declaration.(*ast.GenDecl)
 		if !ok || group.Tok != token.TYPE {
@@ -179,7 +191,6 @@ func fieldDocs(source string) (map[string]string, error) {
 			}
 		}
 	}
-	return docs, nil
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -156,7 +156,7 @@ func TestSchemaIsNoStricterThanTheDecoder(t *testing.T) {
 
 // Each constraint is on a field that exists, each field has a description.
 func TestSchemaCoversTheTypes(t *testing.T) {
-	docs, err := fieldDocs(typesSource)
+	docs, err := fieldDocs(typesSource, servicesSource)
 	if err != nil {
 		t.Fatal(err)
 	}

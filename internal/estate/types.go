@@ -27,6 +27,8 @@ type Estate struct {
 	API          API          `yaml:"api"`
 	ControlPlane ControlPlane `yaml:"controlPlane"`
 	Pools        []Pool       `yaml:"pools"` // groups of worker nodes
+	Services     Services     `yaml:"services"`
+	DNS          *DNS         `yaml:"dns"` // records in a zone that exists at Scaleway
 
 	// Dir is the directory of the file; relative paths in it start there.
 	Dir string `yaml:"-"`
@@ -105,6 +107,9 @@ type Network struct {
 	Pods     Prefix  `yaml:"pods" estate:"default=10.244.0.0/16"`          // each node takes a /24 of it
 	Services Prefix  `yaml:"services" estate:"default=10.96.0.0/12"`       // at most a /12
 	Gateway  Gateway `yaml:"gateway"`
+	// EdgeAddress reserves a public IPv4 address of the load balancers' own
+	// family, for the load balancer that the cluster's ingress will ask for.
+	EdgeAddress string `yaml:"edgeAddress" estate:"default=none"` // none or reserved
 }
 
 // Gateway is the public gateway: NAT for the nodes and the SSH bastion.

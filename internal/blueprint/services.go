@@ -1,0 +1,109 @@
+package blueprint
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"bastide/internal/estate"
+)
+
+// services are the managed services beside the cluster. None waits for a node
+// and no node waits for them.
+func (b *builder) services() {
+	if p := b.e.Services.Postgres; p != nil {
+		b.postgres(p)
+	}
+	for _, v := range b.e.Services.Buckets {
+		b.g.add(Step{Kind: KindBucket, Name: v.Name, Spec: bucketSpec(v)})
+	}
+	if r := b.e.Services.Registry; r != nil {
+		b.g.add(Step{Kind: KindRegistry, Name: r.Name, Spec: Registry{Public: r.Public, Description: r.Description}})
+	}
+	for _, v := range b.e.Services.Secrets {
+		dir, _ := path.Split("/" + v.Name)
+		b.g.add(Step{Kind: KindSecret, Name: v.Name, Spec: Secret{Path: path.Clean(dir), Type: v.Type, Tags: v.Tags, Protected: v.Protected}})
+	}
+	var edge string
+	if b.e.Network.EdgeAddress == "reserved" {
+		edge = b.g.add(Step{Kind: KindEdgeIP, Name: b.name("edge"), Spec: EdgeIP{Zone: b.zone}})
+	}
+	if d := b.e.DNS; d != nil {
+		b.records(d, edge)
+	}
+}
+
+func (b *builder) postgres(p *estate.Postgres) {
+	id := b.g.add(Step{Kind: KindPostgres, Name: b.name("postgres"), Needs: []string{b.network_}, Spec: Postgres{
+		Network: b.network_, Engine: p.Engine, Type: p.Type, HighAvailability: p.HighAvailability,
+		Size: p.Volume.Size, IOPS: p.Volume.IOPS, Backup: BackupText(p.Backup.Disabled, p.Backup.EveryHours, p.Backup.KeepDays), Settings: p.Settings,
+	}})
+	needs := []string{id}
+	for _, name := range p.Databases {
+		needs = append(needs, b.g.add(Step{Kind: KindPostgresDatabase, Name: name, Needs: []string{id}, Spec: PostgresDatabase{Postgres: id}}))
+	}
+	for _, u := range p.Users {
+		privileges := u.Privileges
+		if privileges == nil {
+			privileges = map[string]string{}
+			for _, name := range p.Databases {
+				privileges[name] = "all"
+			}
+		}
+		// Calls on one instance are made one after the other: Scaleway refuses
+		// changes of privileges that overlap.
+		needs = append(needs[:len(needs):len(needs)], b.g.add(Step{Kind: KindPostgresUser, Name: u.Name, Needs: needs, Spec: PostgresUser{
+			Postgres: id, Admin: u.Admin, Database: u.PasswordVersion, Secret: u.PasswordVersion, Privileges: privileges,
+		}}))
+	}
+}
+
+// BackupText is the canonical form of a backup schedule.
+func BackupText(disabled bool, everyHours, keepDays int) string {
+	if disabled {
+		return "off"
+	}
+	return fmt.Sprintf("every %d h, kept %d days", everyHours, keepDays)
+}
+
+func bucketSpec(v estate.Bucket) Bucket {
+	spec := Bucket{Versioning: v.Versioning, Tags: v.Tags}
+	for _, r := range v.Lifecycle {
+		spec.Lifecycle = append(spec.Lifecycle, LifecycleText(r))
+	}
+	for _, r := range v.CORS {
+		spec.CORS = append(spec.CORS, CORSText(r))
+	}
+	slices.Sort(spec.Lifecycle) // their order means nothing
+	return spec
+}
+
+// LifecycleText is the canonical form of a lifecycle rule.
+func LifecycleText(r estate.LifecycleRule) string {
+	return fmt.Sprintf("%s %q expire %d, old versions %d, uploads %d days", r.Name, r.Prefix, r.ExpireDays, r.OldVersionDays, r.AbortDays)
+}
+
+// CORSText is the canonical form of a CORS rule.
+func CORSText(r estate.CORSRule) string {
+	return fmt.Sprintf("%s from %s, headers %s, expose %s, %d s", strings.Join(r.Methods, " "), strings.Join(r.Origins, " "),
+		strings.Join(r.Headers, " "), strings.Join(r.ExposeHeaders, " "), r.MaxAgeSeconds)
+}
+
+func (b *builder) records(d *estate.DNS, edge string) {
+	targets := map[string]string{}
+	if d.API != "" {
+		targets[d.API] = addressID(b.name("api"))
+	}
+	if d.Edge != "" {
+		targets[d.Edge] = edge
+	}
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		spec := DNSRecord{Zone: d.Zone, Type: "A", TTL: d.TTL, Target: targets[name]}
+		if a, known := b.addresses[spec.Target]; known {
+			spec.Values = []string{a.String()}
+		}
+		b.g.add(Step{Kind: KindDNSRecord, Name: strings.TrimPrefix(name+"."+d.Zone, "@."), Needs: []string{spec.Target}, Spec: spec})
+	}
+}
