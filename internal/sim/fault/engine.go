@@ -75,6 +75,13 @@ func (e *Engine) Stale() time.Duration {
 	return longest
 }
 
+// Store tells what is weak about object storage.
+func (e *Engine) Store() Store {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.script.Store
+}
+
 // HTTP is what a rule does to one call. Its delays are in real time.
 type HTTP struct {
 	HTTPRule

@@ -14,6 +14,8 @@
 //	  - {node: staging-cp-3, event: reboot, on: {rpc: Bootstrap, node: staging-cp-1, nth: 1, when: after}}
 //	kill:
 //	  - {nth: 7, pid: 4242, when: after}
+//	store:
+//	  conditionsIgnored: true
 package fault
 
 import (
@@ -33,6 +35,18 @@ type Script struct {
 	RPC    []RPCRule   `yaml:"rpc" json:"rpc,omitempty"`
 	Events []EventRule `yaml:"events" json:"events,omitempty"`
 	Kill   []KillRule  `yaml:"kill" json:"kill,omitempty"`
+	Store  Store       `yaml:"store" json:"store,omitzero"`
+}
+
+// Store makes object storage one of the weaker stores that also call themselves
+// compatible with S3.
+type Store struct {
+	// ConditionsIgnored lets every conditional write succeed, as stores do that
+	// do not know the headers.
+	ConditionsIgnored bool `yaml:"conditionsIgnored" json:"conditionsIgnored,omitempty"`
+	// RejectChecksumHeaders answers 400 to x-amz-checksum-*,
+	// x-amz-sdk-checksum-algorithm, x-amz-trailer and STREAMING-*-TRAILER bodies.
+	RejectChecksumHeaders bool `yaml:"rejectChecksumHeaders" json:"rejectChecksumHeaders,omitempty"`
 }
 
 // When says which of the matching calls, counted from 1, a rule acts on: the
@@ -44,9 +58,10 @@ type When struct {
 	Count int `yaml:"count" json:"count,omitempty"`
 }
 
-// HTTPRule acts on calls of the Scaleway API. Several of its actions may be
-// given together where that makes sense, such as delay and status; where two
-// rules act on one call, the first in the script does.
+// HTTPRule acts on calls of the Scaleway API and of object storage; there the
+// path is /bucket/key, whichever way the client wrote it. Several of its actions
+// may be given together where that makes sense, such as delay and status; where
+// two rules act on one call, the first in the script does.
 type HTTPRule struct {
 	Name string `yaml:"name" json:"name,omitempty"`
 	// Method is one, several joined by "|", "mutating" for all but GET and
