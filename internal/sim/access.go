@@ -13,6 +13,7 @@ import (
 // folder, so that another process can find it.
 type Access struct {
 	URL       string `json:"url"`
+	S3        string `json:"s3"` // object storage, addressed by path
 	PID       int    `json:"pid"`
 	AccessKey string `json:"accessKey"`
 	SecretKey string `json:"secretKey"`
@@ -53,6 +54,8 @@ func ReadAccess(dir string) (Access, error) {
 func (a Access) Environ() []string {
 	return []string{
 		"SCW_API_URL=" + a.URL,
+		"SCW_S3_ENDPOINT=" + a.S3,
+		"SCW_S3_USE_PATH_STYLE=true",
 		"SCW_ACCESS_KEY=" + a.AccessKey,
 		"SCW_SECRET_KEY=" + a.SecretKey,
 		"SCW_DEFAULT_PROJECT_ID=" + a.Project,

@@ -57,6 +57,9 @@ func Start(o Options) (*Region, error) {
 	r := &Region{Access: o.Access, served: make(chan error, 1)}
 	handler, err := r.build(o)
 	if err == nil {
+		err = r.serveObjects(o, handler)
+	}
+	if err == nil {
 		err = errors.Join(handler.Seed(o.Seed), handler.LoadFaults(o.Faults))
 	}
 	if err == nil {

@@ -112,7 +112,7 @@ func (r *Region) State() map[string]any {
 	defer r.mu.Unlock()
 	c := &call{world: r.world}
 	products, owned := map[string]map[string][]doc{}, map[string][]Owned{}
-	for _, o := range c.inventory() {
+	for _, o := range append(c.inventory(), r.bucketInventory()...) {
 		if products[o.Product] == nil {
 			products[o.Product] = map[string][]doc{}
 		}
@@ -126,7 +126,7 @@ func (r *Region) State() map[string]any {
 
 func (r *Region) indexPage(w http.ResponseWriter, _ *http.Request) {
 	r.mu.Lock()
-	items := (&call{world: r.world}).inventory()
+	items := append((&call{world: r.world}).inventory(), r.bucketInventory()...)
 	r.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	var b strings.Builder
@@ -207,6 +207,20 @@ func (c *call) inventory() []Owned {
 	collect(&out, "instance", c.LocalSnapshots, c.viewLocalSnapshot, nil)
 	collect(&out, "instance", c.Images, c.viewImage, nil)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Product < out[j].Product })
+	return out
+}
+
+// bucketInventory is what object storage holds.
+func (r *Region) bucketInventory() []Owned {
+	var out []Owned
+	if r.store == nil {
+		return out
+	}
+	for _, b := range r.store.Buckets() {
+		out = append(out, Owned{Product: "object", Kind: "bucket", ID: b.Name, Name: b.Name, Project: b.Project, Tags: b.Tags, view: doc{
+			"name": b.Name, "region": b.Region, "project_id": b.Project, "versioning": b.Versioning, "object_lock": b.ObjectLock,
+			"tags": b.Tags, "objects": b.Objects, "versions": b.Versions, "uploads": b.Uploads, "bytes": b.Bytes}})
+	}
 	return out
 }
 

@@ -86,6 +86,7 @@ type Region struct {
 	end        context.CancelFunc
 
 	mu    sync.Mutex
+	store hardware.Store // nil without object storage
 	world *world
 	past  []moment // copies of the world, kept only while a fault asks for stale reads
 	seeds []Seed   // from code, applied again after each reset
@@ -138,8 +139,12 @@ func (r *Region) Reset() {
 		}
 	}
 	old.tearDown(r.effects)
+	store := r.store
 	r.mu.Unlock()
 	r.effects.wait()
+	if store != nil {
+		store.Reset()
+	}
 	r.log.clear()
 	r.faults.Clear()
 }
@@ -154,6 +159,13 @@ func (r *Region) Close() {
 	r.world.region = r
 	r.mu.Unlock()
 	r.effects.wait()
+}
+
+// Mount puts object storage on the state page and under the reset.
+func (r *Region) Mount(s hardware.Store) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store = s
 }
 
 // Faults is the fault engine, for the rooms that ask it about RPCs.

@@ -13,6 +13,7 @@ import (
 type Request struct {
 	Seq      int       `json:"seq"` // from 1, in order of arrival
 	Time     time.Time `json:"time"`
+	Host     string    `json:"host,omitempty"` // s3 for object storage
 	Method   string    `json:"method"`
 	Path     string    `json:"path"`
 	Query    string    `json:"query,omitempty"`
@@ -74,6 +75,20 @@ func (e logEntry) finish(a answer, f *fault.HTTP) {
 		e.Fault = a.killed
 	}
 	e.Millis = float64(time.Since(e.start).Microseconds()) / 1000
+}
+
+// Outside notes a call of another room's server, such as object storage, beside
+// those of the API. The function that it returns ends the entry; a status of 0
+// means that the connection was cut.
+func (r *Region) Outside(host, path, query string, req *http.Request) func(status int, effects []Effect, f *fault.HTTP) {
+	entry := r.log.begin(req)
+	r.log.mu.Lock()
+	entry.Host, entry.Path, entry.Query = host, path, query
+	entry.Mutating = entry.Mutating && req.Method != http.MethodOptions
+	r.log.mu.Unlock()
+	return func(status int, effects []Effect, f *fault.HTTP) {
+		entry.finish(answer{status: status, effects: effects, cut: status == 0}, f)
+	}
 }
 
 // since copies the calls after a sequence number.

@@ -1,6 +1,6 @@
 // Package hardware is the contract between the simulated Scaleway API and the
-// things that it makes: machines that boot, load balancers that forward, and
-// gateways that let an administrator in. The API room calls these interfaces
+// things that it makes: machines that boot, load balancers that forward,
+// gateways that let an administrator in, a store that keeps objects. The API room calls these interfaces
 // and knows nothing of Talos or SSH; the rooms that implement them know nothing
 // of HTTP or of Scaleway's states.
 package hardware
@@ -153,4 +153,27 @@ type Trouble interface {
 	// Check refuses an event that no machine could act out, so that one which
 	// is to happen later is found wrong at once.
 	Check(e NodeEvent) error
+}
+
+// Store is the region's object storage, as far as the API's pages and its reset
+// are concerned. Clients talk to it directly.
+type Store interface {
+	// Reset empties the store.
+	Reset()
+	// Buckets lists all buckets by name.
+	Buckets() []Bucket
+}
+
+// Bucket is a bucket and how much is in it.
+type Bucket struct {
+	Name       string   `json:"name"`
+	Region     string   `json:"region"`
+	Project    string   `json:"project_id"`
+	Versioning string   `json:"versioning,omitempty"` // Enabled, Suspended or empty
+	ObjectLock bool     `json:"object_lock"`
+	Tags       []string `json:"tags,omitempty"` // key=value
+	Objects    int      `json:"objects"`        // keys with a current version
+	Versions   int      `json:"versions"`       // delete markers too
+	Uploads    int      `json:"uploads"`        // multipart uploads that have not ended
+	Bytes      int64    `json:"bytes"`          // all versions and parts
 }

@@ -22,6 +22,7 @@ import (
 
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fault"
+	"bastide/internal/sim/hardware"
 )
 
 // regions are those that have object storage.
@@ -120,25 +121,11 @@ func (s *Server) Reset() {
 	s.buckets, s.past = map[string]*bucket{}, nil
 }
 
-// Bucket is a bucket as the state page shows it.
-type Bucket struct {
-	Name       string   `json:"name"`
-	Region     string   `json:"region"`
-	Project    string   `json:"project_id"`
-	Versioning string   `json:"versioning,omitempty"`
-	ObjectLock bool     `json:"object_lock"`
-	Tags       []string `json:"tags,omitempty"` // key=value
-	Objects    int      `json:"objects"`        // keys with a current version
-	Versions   int      `json:"versions"`       // delete markers too
-	Uploads    int      `json:"uploads"`        // multipart uploads that have not ended
-	Bytes      int64    `json:"bytes"`          // all versions and parts
-}
-
 // Buckets lists all buckets by name.
-func (s *Server) Buckets() []Bucket {
+func (s *Server) Buckets() []hardware.Bucket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := []Bucket{}
+	out := []hardware.Bucket{}
 	for _, b := range s.buckets {
 		out = append(out, b.summary())
 	}
@@ -146,8 +133,8 @@ func (s *Server) Buckets() []Bucket {
 	return out
 }
 
-func (b *bucket) summary() Bucket {
-	v := Bucket{Name: b.name, Region: b.region, Project: b.owner, Versioning: b.versioning, ObjectLock: b.lock != nil, Uploads: len(b.uploads)}
+func (b *bucket) summary() hardware.Bucket {
+	v := hardware.Bucket{Name: b.name, Region: b.region, Project: b.owner, Versioning: b.versioning, ObjectLock: b.lock != nil, Uploads: len(b.uploads)}
 	for _, t := range b.tags {
 		v.Tags = append(v.Tags, t.Key+"="+t.Value)
 	}

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"bastide/internal/sim/api"
+	"bastide/internal/sim/clock"
+	"bastide/internal/sim/fault"
+	"bastide/internal/sim/s3"
+)
+
+// serveObjects starts object storage on a port of its own.
+func (r *Region) serveObjects(o Options, region *api.Region) error {
+	key := s3.Key{Secret: o.Access.SecretKey, Project: o.Access.Project}
+	store, err := s3.New(s3.Options{
+		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region}, Log: o.Log,
+		Keys: func(access string) (s3.Key, bool) { return key, access == o.Access.AccessKey },
+	})
+	if err != nil {
+		return err
+	}
+	r.parts = append(r.parts, store)
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return err
+	}
+	listener, err := listenLoopback(net.JoinHostPort(host, "0"))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: store, ReadHeaderTimeout: 10 * time.Second}
+	r.parts = append(r.parts, server)
+	r.Access.S3 = "http://" + listener.Addr().String()
+	region.Mount(store)
+	go func() { _ = server.Serve(listener) }() // ends with Close
+	return nil
+}
+
+// objectCalls lets the region's fault script and request log see what clients
+// do to object storage.
+type objectCalls struct{ *api.Region }
+
+// Begin notes a call as one of the host s3.
+func (c objectCalls) Begin(req *http.Request, path, query string) func(int, []s3.Effect, *fault.HTTP) {
+	end := c.Outside("s3", path, query, req)
+	return func(status int, effects []s3.Effect, f *fault.HTTP) {
+		done := make([]api.Effect, len(effects))
+		for i, e := range effects {
+			done[i] = api.Effect(e)
+		}
+		end(status, done, f)
+	}
+}
