@@ -92,12 +92,14 @@ func (u *upload) chosen(list []completePart) ([]blob, error) {
 			return nil, badRequest("InvalidPart", "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.").
 				with("UploadId", u.id).with("PartNumber", strconv.Itoa(want.PartNumber)).with("ETag", strings.Trim(want.ETag, `"`))
 		}
-		if i < len(list)-1 && have.size < minPart {
+		out = append(out, have.blob)
+	}
+	for i, have := range out[:len(out)-1] {
+		if have.size < minPart {
 			return nil, badRequest("EntityTooSmall", "Your proposed upload is smaller than the minimum allowed size").
 				with("ProposedSize", strconv.FormatInt(have.size, 10)).with("MinSizeAllowed", strconv.Itoa(minPart)).
-				with("PartNumber", strconv.Itoa(want.PartNumber)).with("ETag", have.etag)
+				with("PartNumber", strconv.Itoa(list[i].PartNumber)).with("ETag", have.etag)
 		}
-		out = append(out, have.blob)
 	}
 	return out, nil
 }

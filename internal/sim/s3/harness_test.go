@@ -95,10 +95,15 @@ func (s *store) script(text string) {
 // client is the library that the product uses.
 func (s *store) client() *minio.Client { return s.clientAs(access) }
 
-func (s *store) clientAs(key string) *minio.Client {
+func (s *store) clientAs(key string) *minio.Client { return s.clientWith(key, false) }
+
+// trailing is a client that sends checksums behind bodies.
+func (s *store) trailing() *minio.Client { return s.clientWith(access, true) }
+
+func (s *store) clientWith(key string, trailing bool) *minio.Client {
 	s.t.Helper()
 	c, err := minio.New(strings.TrimPrefix(s.url, "http://"), &minio.Options{
-		Creds: credentials.NewStaticV4(key, secret, ""), Region: region, BucketLookup: minio.BucketLookupPath, MaxRetries: 1,
+		Creds: credentials.NewStaticV4(key, secret, ""), TrailingHeaders: trailing, Region: region, BucketLookup: minio.BucketLookupPath, MaxRetries: 1,
 	})
 	if err != nil {
 		s.t.Fatal(err)

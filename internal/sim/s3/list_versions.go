@@ -3,7 +3,7 @@ package s3
 import "encoding/xml"
 
 type listedVersion struct {
-	XMLName           xml.Name // Version or DeleteMarker
+	marker            bool
 	ETag              string   `xml:",omitempty"`
 	IsLatest          bool
 	Key               string
@@ -14,6 +14,17 @@ type listedVersion struct {
 	VersionID         string `xml:"VersionId"`
 	ChecksumAlgorithm string `xml:",omitempty"`
 	ChecksumType      string `xml:",omitempty"`
+}
+
+// MarshalXML names a line by what it is. An xml.Name in the struct would take it
+// out of the listing's namespace.
+func (v listedVersion) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
+	type plain listedVersion
+	start.Name = xml.Name{Local: "Version"}
+	if v.marker {
+		start.Name.Local = "DeleteMarker"
+	}
+	return e.EncodeElement(plain(v), start)
 }
 
 type versionListing struct {
@@ -97,10 +108,9 @@ func (c *call) listVersions() (*reply, error) {
 }
 
 func (v *version) listed(p page, project string, latest bool) listedVersion {
-	out := listedVersion{XMLName: xml.Name{Local: "Version"}, IsLatest: latest, Key: p.encode(v.key), LastModified: stamp(v.modified),
+	out := listedVersion{marker: v.marker, IsLatest: latest, Key: p.encode(v.key), LastModified: stamp(v.modified),
 		Owner: ownerOf(project), VersionID: v.id}
 	if v.marker {
-		out.XMLName.Local = "DeleteMarker"
 		return out
 	}
 	out.ETag, out.Size, out.StorageClass = `"`+v.etag+`"`, &v.size, v.storageClass()
