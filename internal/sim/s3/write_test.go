@@ -207,3 +207,9 @@ func counted(in <-chan minio.ObjectInfo, n *int) <-chan minio.ObjectInfo {
 	}()
 	return out
 }
+
+var (
+	putTagging    = minio.PutObjectTaggingOptions{}
+	getTagging    = minio.GetObjectTaggingOptions{}
+	removeTagging = minio.RemoveObjectTaggingOptions{}
+)
