@@ -42,6 +42,8 @@ func TestBadScripts(t *testing.T) {
 		{"kill without pid", "kill:\n  - {nth: 1}\n", "kill rule 1"},
 		{"kill at no time", "kill:\n  - {nth: 1, pid: 4242, when: later}\n", "neither before nor after"},
 		{"two documents", "http: []\n---\nhttp: []\n", "more than one document"},
+		{"unknown store switch", "store:\n  conditionIgnored: true\n", "line 2"},
+		{"store switch of a wrong type", "store:\n  conditionsIgnored: often\n", "line 2"},
 		{"duplicate key", "http:\n  - {path: /a, path: /b, drop: true}\n", "already defined"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

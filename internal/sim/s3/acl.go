@@ -76,7 +76,7 @@ func (c *call) headerACL(project string) ([]grant, error) {
 
 // The wire form. Reading and writing differ only in the grantee's type.
 type aclBody struct {
-	XMLName xml.Name `xml:"AccessControlPolicy"`
+	XMLName xml.Name
 	Owner   owner
 	List    aclList `xml:"AccessControlList"`
 }

@@ -59,7 +59,7 @@ func (c *call) listBuckets() (*reply, error) {
 }
 
 type bucketConfig struct {
-	XMLName            xml.Name `xml:"CreateBucketConfiguration"`
+	XMLName            xml.Name
 	LocationConstraint string
 }
 
@@ -141,7 +141,7 @@ func (c *call) getLocation() (*reply, error) {
 }
 
 type versioningConfig struct {
-	XMLName   xml.Name `xml:"VersioningConfiguration"`
+	XMLName   xml.Name
 	Status    string
 	MfaDelete string `xml:",omitempty"`
 }
@@ -151,7 +151,7 @@ func (c *call) getVersioning() (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return xmlReply(versioningConfig{Status: b.versioning})
+	return xmlReply(versioningConfig{XMLName: bare("VersioningConfiguration"), Status: b.versioning})
 }
 
 func (c *call) putVersioning() (*reply, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 type completeBody struct {
-	XMLName xml.Name `xml:"CompleteMultipartUpload"`
+	XMLName xml.Name
 	Part    []completePart
 }
 

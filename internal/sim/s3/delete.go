@@ -85,7 +85,7 @@ func (c *call) bury(b *bucket, key string, bypass bool) (deletion, error) {
 }
 
 type deleteBody struct {
-	XMLName xml.Name `xml:"Delete"`
+	XMLName xml.Name
 	Object  []deleteItem
 	Quiet   bool
 }

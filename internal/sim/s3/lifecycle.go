@@ -9,7 +9,7 @@ import (
 )
 
 type lifecycleConfig struct {
-	XMLName xml.Name `xml:"LifecycleConfiguration"`
+	XMLName xml.Name
 	Rule    []lifecycleRule
 }
 

@@ -4,7 +4,7 @@ import "encoding/xml"
 
 type listedVersion struct {
 	marker            bool
-	ETag              string   `xml:",omitempty"`
+	ETag              string `xml:",omitempty"`
 	IsLatest          bool
 	Key               string
 	LastModified      string

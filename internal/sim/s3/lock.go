@@ -10,7 +10,7 @@ import (
 // lifted. Dates are those of the calendar, whatever the region's speed.
 
 type lockConfig struct {
-	XMLName           xml.Name  `xml:"ObjectLockConfiguration"`
+	XMLName           xml.Name
 	ObjectLockEnabled string    `xml:",omitempty"`
 	Rule              *lockRule `xml:",omitempty"`
 }
@@ -120,9 +120,9 @@ func futureDate(text string, at time.Time) (time.Time, error) {
 }
 
 type retentionBody struct {
-	XMLName         xml.Name `xml:"Retention"`
-	Mode            string   `xml:",omitempty"`
-	RetainUntilDate string   `xml:",omitempty"`
+	XMLName         xml.Name
+	Mode            string `xml:",omitempty"`
+	RetainUntilDate string `xml:",omitempty"`
 }
 
 func (c *call) getRetention() (*reply, error) {
@@ -186,7 +186,7 @@ func (r retention) mayBecome(next retention, at time.Time, bypass bool) bool {
 }
 
 type holdBody struct {
-	XMLName xml.Name `xml:"LegalHold"`
+	XMLName xml.Name
 	Status  string
 }
 

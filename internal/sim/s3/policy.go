@@ -135,9 +135,7 @@ func parseStatement(item any, bucket string) (statement, error) {
 			return s, malformedPolicy("Policy has invalid action")
 		}
 	}
-	if list, many := m["Action"].([]any); many { // given back in order, as recorded
-		slices.SortFunc(list, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
-	}
+	slices.Sort(s.actions)
 	if s.resources, ok = words(m["Resource"]); !ok {
 		return s, malformedPolicy("Missing required field Resource")
 	}
@@ -148,6 +146,8 @@ func parseStatement(item any, bucket string) (statement, error) {
 		}
 		s.resources[i] = r
 	}
+	// Given back as recorded: actions in order, a list of one as that one.
+	m["Action"], m["Resource"] = shown(s.actions), shown(s.resources)
 	return s, nil
 }
 
@@ -189,6 +189,14 @@ func words(v any) ([]string, bool) {
 		out = append(out, s)
 	}
 	return out, ok && len(out) > 0
+}
+
+// shown is a list of words as a policy is given back.
+func shown(list []string) any {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
 }
 
 func (c *call) putPolicy() (*reply, error) {

@@ -293,3 +293,6 @@ func send(w http.ResponseWriter, r *http.Request, a *reply, id string, f *fault.
 
 // root gives an answer's root the namespace that the recordings have.
 func root(name string) xml.Name { return xml.Name{Space: namespace, Local: name} }
+
+// bare is the root of those answers that were recorded without a namespace.
+func bare(name string) xml.Name { return xml.Name{Local: name} }

@@ -11,7 +11,7 @@ import (
 // encryption. Only CORS changes what the store answers.
 
 type corsConfig struct {
-	XMLName  xml.Name `xml:"CORSConfiguration"`
+	XMLName  xml.Name
 	CORSRule []corsRule
 }
 
@@ -118,7 +118,7 @@ func (c *call) preflight() (*reply, error) {
 }
 
 type websiteConfig struct {
-	XMLName       xml.Name       `xml:"WebsiteConfiguration"`
+	XMLName       xml.Name
 	IndexDocument *indexDocument `xml:",omitempty"`
 	ErrorDocument *errorDocument `xml:",omitempty"`
 }
@@ -138,7 +138,7 @@ func (w *websiteConfig) check() error {
 }
 
 type encryptionConfig struct {
-	XMLName xml.Name `xml:"ServerSideEncryptionConfiguration"`
+	XMLName xml.Name
 	Rule    []encryptionRule
 }
 
@@ -148,8 +148,8 @@ type encryptionRule struct {
 }
 
 type encryptionDefault struct {
-	KMSMasterKeyID string `xml:",omitempty"`
 	SSEAlgorithm   string
+	KMSMasterKeyID string `xml:",omitempty"`
 }
 
 func (e *encryptionConfig) check() error {

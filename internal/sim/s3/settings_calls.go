@@ -84,7 +84,11 @@ func (c *call) putEncryption() (*reply, error) {
 
 func (c *call) getEncryption() (*reply, error) {
 	return getSetting(c, "s3:GetEncryptionConfiguration", func(b *bucket) *encryptionConfig { return b.encryption },
-		func(v *encryptionConfig) any { w := *v; w.XMLName.Space = ""; return w },
+		func(v *encryptionConfig) any {
+			w := *v
+			w.XMLName = bare("ServerSideEncryptionConfiguration")
+			return w
+		},
 		notFound("ServerSideEncryptionConfigurationNotFoundError", "The server side encryption configuration was not found").with("BucketName", c.name))
 }
 

@@ -16,8 +16,8 @@ type tag struct {
 }
 
 type tagging struct {
-	XMLName xml.Name `xml:"Tagging"`
-	Set     tagSet   `xml:"TagSet"`
+	XMLName xml.Name
+	Set     tagSet `xml:"TagSet"`
 }
 
 type tagSet struct{ Tag []tag }
@@ -83,7 +83,7 @@ func (c *call) getBucketTagging() (*reply, error) {
 	if len(b.tags) == 0 {
 		return nil, notFound("NoSuchTagSet", "The TagSet does not exist").with("BucketName", b.name)
 	}
-	return xmlReply(tagging{Set: tagSet{b.tags}})
+	return xmlReply(tagging{bare("Tagging"), tagSet{b.tags}})
 }
 
 func (c *call) putBucketTagging() (*reply, error) {
@@ -115,7 +115,7 @@ func (c *call) getObjectTagging() (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := xmlReply(tagging{Set: tagSet{v.tags}})
+	r, err := xmlReply(tagging{bare("Tagging"), tagSet{v.tags}})
 	return versioned(r, b, v), err
 }
 
