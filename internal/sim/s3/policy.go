@@ -135,10 +135,13 @@ func parseStatement(item any, bucket string) (statement, error) {
 			return s, malformedPolicy("Policy has invalid action")
 		}
 	}
+	// Given back as recorded: actions in order, a list of one as that one.
 	slices.Sort(s.actions)
+	m["Action"] = shown(s.actions)
 	if s.resources, ok = words(m["Resource"]); !ok {
 		return s, malformedPolicy("Missing required field Resource")
 	}
+	m["Resource"] = shown(slices.Clone(s.resources))
 	for i, r := range s.resources {
 		r = strings.TrimPrefix(r, "arn:aws:s3:::")
 		if name, _, _ := strings.Cut(r, "/"); name != bucket {
@@ -146,8 +149,6 @@ func parseStatement(item any, bucket string) (statement, error) {
 		}
 		s.resources[i] = r
 	}
-	// Given back as recorded: actions in order, a list of one as that one.
-	m["Action"], m["Resource"] = shown(s.actions), shown(s.resources)
 	return s, nil
 }
 

@@ -1,0 +1,154 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/tags"
+
+	"bastide/internal/sim"
+	"bastide/internal/sim/api"
+)
+
+const project = "11111111-1111-4111-8111-111111111111"
+
+// start runs a whole region without nodes.
+func start(t *testing.T) sim.Access {
+	t.Helper()
+	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 100, Access: sim.Access{
+		AccessKey: sim.AccessKey, SecretKey: "6a1b1b7e-0000-4000-8000-000000000001", Project: project, Region: "fr-par", Zone: "fr-par-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r.Access
+}
+
+// client reaches object storage as the environment says.
+func client(t *testing.T, environ []string) *minio.Client {
+	t.Helper()
+	env := map[string]string{}
+	for _, kv := range environ {
+		k, v, _ := strings.Cut(kv, "=")
+		env[k] = v
+	}
+	if env["SCW_S3_USE_PATH_STYLE"] != "true" {
+		t.Fatalf("SCW_S3_USE_PATH_STYLE is %q", env["SCW_S3_USE_PATH_STYLE"])
+	}
+	c, err := minio.New(strings.TrimPrefix(env["SCW_S3_ENDPOINT"], "http://"), &minio.Options{Region: env["SCW_DEFAULT_REGION"],
+		Creds: credentials.NewStaticV4(env["SCW_ACCESS_KEY"], env["SCW_SECRET_KEY"], ""), BucketLookup: minio.BucketLookupPath, MaxRetries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func page(t *testing.T, method, url, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("%s %s: %d, %v: %s", method, url, resp.StatusCode, err, text)
+	}
+	return string(text)
+}
+
+func TestObjectStorageIsPartOfTheRegion(t *testing.T) {
+	access := start(t)
+	c, ctx := client(t, access.Environ()), t.Context()
+	put := func(key, content string) error {
+		_, err := c.PutObject(ctx, "estate", key, strings.NewReader(content), int64(len(content)), minio.PutObjectOptions{})
+		return err
+	}
+	if err := c.MakeBucket(ctx, "estate", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	set, err := tags.NewTags(map[string]string{"bastide": "staging"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetBucketTagging(ctx, "estate", set); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("lock", "the content of a lock"); err != nil {
+		t.Fatal(err)
+	}
+
+	log := page(t, "GET", access.URL+"/sim/requests", "")
+	var calls []api.Request
+	if err := json.Unmarshal([]byte(log), &calls); err != nil {
+		t.Fatal(err)
+	}
+	last := calls[len(calls)-1]
+	if last.Host != "s3" || last.Method != "PUT" || last.Path != "/estate/lock" || !last.Mutating || last.Status != 200 ||
+		!slices.Equal(last.Effects, []api.Effect{{Verb: "created", Kind: "object", ID: "estate/lock"}}) {
+		t.Errorf("%+v", last)
+	}
+	for _, hidden := range []string{access.SecretKey, access.AccessKey, "Signature", "content of a lock"} {
+		if strings.Contains(log, hidden) {
+			t.Errorf("the log has %q in it", hidden)
+		}
+	}
+
+	var state struct {
+		Products map[string]map[string][]struct {
+			Name    string
+			Objects int
+		}
+		Owned map[string][]api.Owned
+	}
+	if err := json.Unmarshal([]byte(page(t, "GET", access.URL+"/sim/state", "")), &state); err != nil {
+		t.Fatal(err)
+	}
+	if b := state.Products["object"]["bucket"]; len(b) != 1 || b[0].Name != "estate" || b[0].Objects != 1 {
+		t.Errorf("%+v", state.Products)
+	}
+	if o := state.Owned["bastide=staging"]; len(o) != 1 || o[0].ID != "estate" || o[0].Project != project {
+		t.Errorf("%+v", state.Owned)
+	}
+	if !strings.Contains(page(t, "GET", access.URL+"/sim/", ""), "<td>estate") {
+		t.Error("the overview does not list the bucket")
+	}
+
+	page(t, "POST", access.URL+"/sim/faults", `{http: [{method: PUT, path: "/estate/*", nth: 1, status: 403}], store: {conditionsIgnored: true}}`)
+	if err := put("new", "x"); minio.ToErrorResponse(err).Code != "AccessDenied" {
+		t.Errorf("the fault rule did not act: %v", err)
+	}
+	var fresh minio.PutObjectOptions
+	fresh.SetMatchETagExcept("*")
+	if _, err := c.PutObject(ctx, "estate", "lock", strings.NewReader("x"), 1, fresh); err != nil {
+		t.Errorf("the store's switch did not act: %v", err)
+	}
+
+	page(t, "POST", access.URL+"/sim/reset", "")
+	if ok, err := c.BucketExists(ctx, "estate"); ok || err != nil {
+		t.Errorf("after the reset the bucket exists: %v, %v", ok, err)
+	}
+	if err := c.MakeBucket(ctx, "estate", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("lock", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PutObject(ctx, "estate", "lock", strings.NewReader("x"), 1, fresh); minio.ToErrorResponse(err).Code != "PreconditionFailed" {
+		t.Errorf("the reset left the store weak: %v", err)
+	}
+}
