@@ -3,6 +3,7 @@ package s3
 import (
 	"encoding/xml"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,12 +11,20 @@ import (
 
 const copyPrefix = "X-Amz-Copy-Source-"
 
-// source is the version that a copy reads, with its files open.
+// source is the version that a copy reads, as it was when its files were opened.
 type source struct {
-	*version
-	bucket *bucket
-	reader io.ReadCloser
-	length int64
+	version
+	bucket    string
+	versioned bool // the bucket has versions
+	reader    io.ReadCloser
+	length    int64
+}
+
+// tell writes the version that was read into an answer's header.
+func (s *source) tell(h http.Header) {
+	if s.versioned {
+		h.Set(copyPrefix+"Version-Id", s.id)
+	}
 }
 
 // parseSource reads x-amz-copy-source: [/]bucket/key[?versionId=id], encoded.
@@ -61,7 +70,7 @@ func (c *call) source(ranged bool) (*source, error) {
 	if status, condition := readCondition(c.req.Header, copyPrefix, v); status != 0 {
 		return nil, preconditionFailed("x-amz-copy-source-" + condition)
 	}
-	out, start := &source{version: v, bucket: b, length: v.size}, int64(0)
+	out, start := &source{version: *v, bucket: b.name, versioned: b.versioning != "", length: v.size}, int64(0)
 	if text := c.req.Header.Get(copyPrefix + "Range"); ranged && text != "" {
 		first, last, _ := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
 		a, errA := strconv.ParseInt(first, 10, 64)
@@ -128,20 +137,17 @@ func (c *call) copyObject() (*reply, error) {
 		return nil, err
 	}
 	v.content, v.size, v.etag, v.sums = []blob{file}, file.size, file.etag, file.sums
-	b, err := c.commit(v)
+	r, err := xmlReply(copyResult{root("CopyObjectResult"), `"` + v.etag + `"`, stamp(now()), v.sums.elements()})
+	if err == nil {
+		err = c.commit(v, r)
+	}
 	if err != nil {
 		discard(v.content)
 		return nil, err
 	}
-	r, err := xmlReply(copyResult{root("CopyObjectResult"), `"` + v.etag + `"`, stamp(v.modified), v.sums.elements()})
-	if err != nil {
-		return nil, err
-	}
 	v.seal.write(r.header)
-	if src.bucket.versioning != "" {
-		r.header.Set(copyPrefix+"Version-Id", src.id)
-	}
-	return versioned(r, b, v), nil
+	src.tell(r.header)
+	return r, nil
 }
 
 func orClose(err error, src *source) error {
@@ -162,7 +168,7 @@ func (c *call) inherit(v *version, src *source) error {
 			return invalidArgument("Unknown directive").with("ArgumentName", strings.ToLower(name)).with("ArgumentValue", h.Get(name))
 		}
 	}
-	itself := src.bucket.name == c.name && src.key == c.key && !strings.Contains(h.Get("X-Amz-Copy-Source"), "versionId")
+	itself := src.bucket == c.name && src.key == c.key && !strings.Contains(h.Get("X-Amz-Copy-Source"), "versionId")
 	changed := v.headers["X-Amz-Storage-Class"] != "" || v.headers["X-Amz-Website-Redirect-Location"] != "" || h.Get("X-Amz-Server-Side-Encryption") != "" || v.seal.customerMD5 != ""
 	if itself && keep["X-Amz-Metadata-Directive"] && !changed {
 		return invalidRequest("This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
@@ -204,8 +210,8 @@ func (c *call) copyPart(algorithm string) (blob, *source, error) {
 
 func partCopied(file blob, src *source, at string) (*reply, error) {
 	r, err := xmlReply(copyResult{root("CopyPartResult"), `"` + file.etag + `"`, at, file.sums.elements()})
-	if err == nil && src.bucket.versioning != "" {
-		r.header.Set(copyPrefix+"Version-Id", src.id)
+	if err == nil {
+		src.tell(r.header)
 	}
 	return r, err
 }

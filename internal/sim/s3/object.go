@@ -166,28 +166,31 @@ func (c *call) putObject() (*reply, error) {
 		return nil, err
 	}
 	v.content, v.size, v.etag, v.sums = []blob{file}, file.size, file.etag, file.sums
-	b, err := c.commit(v)
-	if err != nil {
-		discard(v.content)
-		return nil, err
-	}
-	r := versioned(newReply(http.StatusOK), b, v)
+	r := newReply(http.StatusOK)
 	r.header.Set("Etag", `"`+v.etag+`"`)
 	v.sums.write(r.header)
 	v.seal.write(r.header)
+	if err := c.commit(v, r); err != nil {
+		discard(v.content)
+		return nil, err
+	}
 	return r, nil
 }
 
-// commit makes a version current, if the conditions of the request hold now.
-func (c *call) commit(v *version) (*bucket, error) {
+// commit makes a version current, if the conditions of the request hold now, and
+// tells the version in the answer.
+func (c *call) commit(v *version, r *reply) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.buckets = c.s.buckets
 	b, err := c.bucket(need{"s3:PutObject", aclWrite, nil}) // it may have gone meanwhile
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.commitLocked(b, v)
 	}
-	return b, c.commitLocked(b, v)
+	if err == nil {
+		versioned(r, b, v)
+	}
+	return err
 }
 
 func (c *call) commitLocked(b *bucket, v *version) error {

@@ -46,13 +46,11 @@ func canonicalRequest(r *http.Request, signed []string, payload string, skip str
 }
 
 // headerValue is a header as it enters the canonical request. Go's server has
-// taken host, length and encoding out of the header.
+// taken the host and the transfer's encoding out of the header.
 func headerValue(r *http.Request, name string) string {
 	switch name {
 	case "host":
 		return r.Host
-	case "content-length":
-		return r.Header.Get("Content-Length")
 	case "transfer-encoding":
 		return strings.Join(r.TransferEncoding, ",")
 	}

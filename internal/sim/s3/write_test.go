@@ -127,6 +127,35 @@ func TestReadersSeeWholeObjects(t *testing.T) {
 	wg.Wait()
 }
 
+// TestCallsAtOnce has no expectation but that the race detector stays silent and
+// that every call is answered: all kinds of calls on one key at the same time.
+func TestCallsAtOnce(t *testing.T) {
+	s := start(t)
+	s.bucket("estate")
+	s.put("/estate/key", "x")
+	var wg sync.WaitGroup
+	for _, c := range [][4]string{
+		{"PUT", "/estate/key", "y", ""}, {"GET", "/estate/key", "", ""}, {"HEAD", "/estate/key", "", ""}, {"DELETE", "/estate/key", "", ""},
+		{"PUT", "/estate/copy", "", "/estate/key"}, {"PUT", "/estate/key?tagging", "<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>", ""},
+		{"PUT", "/estate?versioning", "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>", ""}, {"GET", "/estate?versions", "", ""},
+		{"PUT", "/estate?versioning", "<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>", ""}, {"GET", "/estate", "", ""},
+		{"POST", "/estate/key?uploads", "", ""}, {"GET", "/estate?uploads", "", ""},
+	} {
+		wg.Go(func() {
+			for range 10 {
+				header := []string{}
+				if c[3] != "" {
+					header = append(header, "X-Amz-Copy-Source", c[3])
+				}
+				if a := s.do(c[0], c[1], c[2], header...); a.status >= 300 && a.status != 404 {
+					t.Errorf("%s: %d %s", a.what, a.status, a.body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestVersions(t *testing.T) {
 	s := start(t)
 	s.bucket("estate")
