@@ -110,7 +110,7 @@ func New(opts Options) *Region {
 
 // routes is the table of contents: one line per product. Managed databases,
 // secrets, the registry, domains and Elastic Metal get their line here later;
-// object storage, which speaks another protocol, gets its own handler.
+// object storage, which speaks another protocol, is a room of its own.
 func (r *Region) routes() {
 	r.pageRoutes()
 	r.accountRoutes()
