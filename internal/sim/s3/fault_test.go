@@ -1,11 +1,13 @@
 package s3_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -126,6 +128,25 @@ func TestFaultRules(t *testing.T) {
 	if c.Mutating != 4 {
 		t.Errorf("%d changing calls were counted", c.Mutating)
 	}
+}
+
+// TestHanging: the call is never answered and does nothing, and ends when the
+// client gives up; the server could not be closed else.
+func TestHanging(t *testing.T) {
+	s := start(t)
+	s.bucket("estate")
+	s.script(`http: [{method: PUT, path: "/estate/*", nth: 1, hang: true}]`)
+	ctx, giveUp := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer giveUp()
+	r := s.sign(s.request("PUT", "/estate/key", "x"), access, secret, region).WithContext(ctx)
+	if resp, err := http.DefaultTransport.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		t.Errorf("%v", err)
+	}
+	s.want(404, "NoSuchKey", s.do("GET", "/estate/key", ""))
+	s.put("/estate/key", "x")
 }
 
 func TestStaleReads(t *testing.T) {

@@ -39,6 +39,7 @@ const (
 type store struct {
 	t      *testing.T
 	url    string
+	dir    string
 	server *s3.Server
 	engine *fault.Engine
 }
@@ -58,7 +59,8 @@ func startAt(t *testing.T, speed float64) *store {
 	t.Helper()
 	c := clock.New(speed)
 	engine := fault.NewEngine(c)
-	server, err := s3.New(s3.Options{Dir: t.TempDir(), Region: region, Clock: c, Watch: watch{engine}, Keys: func(id string) (s3.Key, bool) {
+	dir := t.TempDir()
+	server, err := s3.New(s3.Options{Dir: dir, Region: region, Clock: c, Watch: watch{engine}, Keys: func(id string) (s3.Key, bool) {
 		switch id {
 		case access:
 			return s3.Key{Secret: secret, Project: project}, true
@@ -77,7 +79,7 @@ func startAt(t *testing.T, speed float64) *store {
 			t.Error(err)
 		}
 	})
-	return &store{t, web.URL, server, engine}
+	return &store{t, web.URL, dir, server, engine}
 }
 
 // script puts a fault script in force.

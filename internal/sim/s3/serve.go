@@ -1,8 +1,6 @@
 package s3
 
 import (
-	"context"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -71,7 +69,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a, passed := &reply{cut: true}, false
 	if !killed {
-		a, passed = intercept(r.Context(), f, path, id)
+		a, passed = intercept(r, f, path, id)
 	}
 	if passed {
 		a = c.answer(f, path, id)
@@ -196,53 +194,6 @@ func (c *call) run(f *fault.HTTP) (*reply, error) {
 		c.s.remember()
 	}
 	return op.run(c)
-}
-
-// intercept acts out the faults that keep a call from the store.
-func intercept(ctx context.Context, f *fault.HTTP, path, id string) (a *reply, passed bool) {
-	if f == nil {
-		return nil, true
-	}
-	if f.Delay > 0 {
-		t := time.NewTimer(f.Delay)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return &reply{cut: true}, false
-		}
-	}
-	switch {
-	case f.Hang:
-		<-ctx.Done()
-		return &reply{cut: true}, false
-	case f.Drop:
-		return &reply{cut: true}, false
-	case f.Status == 0:
-		return nil, true
-	}
-	a = newReply(f.Status)
-	switch b := f.Body.(type) {
-	case nil:
-		if code, ok := faultCodes[f.Status]; ok {
-			a = refuse(f.Status, code, "%s", http.StatusText(f.Status)).reply(path, id)
-		}
-	case string:
-		a.body = []byte(b)
-	default:
-		a.body, _ = json.Marshal(b)
-		a.header.Set("Content-Type", "application/json")
-	}
-	for k, v := range f.Headers {
-		a.header.Set(k, v)
-	}
-	return a, false
-}
-
-// faultCodes are the errors behind a status that a fault rule gives no body.
-var faultCodes = map[int]string{
-	http.StatusForbidden: "AccessDenied", http.StatusConflict: "OperationAborted", http.StatusPreconditionFailed: "PreconditionFailed",
-	http.StatusTooManyRequests: "TooManyRequests", http.StatusInternalServerError: "InternalError", http.StatusServiceUnavailable: "SlowDown",
 }
 
 // send writes an answer, or what a fault leaves of it.

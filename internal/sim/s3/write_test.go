@@ -3,6 +3,8 @@ package s3_test
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +103,40 @@ func TestOneWriterWins(t *testing.T) {
 			t.Errorf("%s: %v", c.name, statuses)
 		}
 	}
+}
+
+// TestFilesGoWithTheirObjects: content is in files, and none is left that
+// nothing refers to, whether calls succeed or are refused.
+func TestFilesGoWithTheirObjects(t *testing.T) {
+	s := start(t)
+	s.bucket("estate")
+	files := func(want int, after string) {
+		t.Helper()
+		found, err := os.ReadDir(filepath.Join(s.dir, "objects"))
+		if err != nil || len(found) != want {
+			t.Errorf("%d files after %s, want %d (%v)", len(found), after, want, err)
+		}
+	}
+	s.put("/estate/key", "one")
+	s.put("/estate/key", "two")
+	files(1, "an object was replaced")
+	s.want(400, "BadDigest", s.do("PUT", "/estate/key", "x", "Content-MD5", md5Of("y")))
+	s.want(412, "PreconditionFailed", s.do("PUT", "/estate/key", "x", "If-None-Match", "*"))
+	s.want(412, "PreconditionFailed", s.do("PUT", "/estate/key", "", "X-Amz-Copy-Source", "/estate/key", "X-Amz-Metadata-Directive", "REPLACE", "If-None-Match", "*"))
+	files(1, "writes were refused")
+	id, etag := s.upload("/estate/key", "part")
+	s.part("/estate/key", id, 1, "part")
+	s.part("/estate/key", id, 2, "unused")
+	files(3, "parts were put")
+	s.want(200, "", s.do("POST", "/estate/key?uploadId="+id, completion(etag)))
+	files(1, "the upload ended")
+	id, _ = s.upload("/estate/key", "part")
+	s.want(204, "", s.do("DELETE", "/estate/key?uploadId="+id, ""))
+	s.want(204, "", s.do("DELETE", "/estate/key", ""))
+	files(0, "everything was deleted")
+	s.put("/estate/key", "x")
+	s.server.Reset()
+	files(0, "a reset")
 }
 
 // TestReadersSeeWholeObjects reads while others replace and delete.
