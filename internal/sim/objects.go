@@ -13,7 +13,7 @@ import (
 
 // serveObjects starts object storage on a port of its own.
 func (r *Region) serveObjects(o Options, region *api.Region) error {
-	key := s3.Key{Secret: o.Access.SecretKey, Project: o.Access.Project}
+	key := s3.Key{Secret: o.Access.SecretKey, Project: o.Access.Project, Deny: o.Deny}
 	store, err := s3.New(s3.Options{
 		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region}, Log: o.Log,
 		Keys: func(access string) (s3.Key, bool) { return key, access == o.Access.AccessKey },
@@ -21,6 +21,7 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 	if err != nil {
 		return err
 	}
+	r.store = store
 	r.parts = append(r.parts, store)
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {

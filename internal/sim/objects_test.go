@@ -1,16 +1,20 @@
 package sim_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/tags"
+	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"bastide/internal/sim"
 	"bastide/internal/sim/api"
@@ -18,10 +22,10 @@ import (
 
 const project = "11111111-1111-4111-8111-111111111111"
 
-// start runs a whole region without nodes.
-func start(t *testing.T) sim.Access {
+// start runs a whole region without nodes, whose key may not do what deny lists.
+func start(t *testing.T, deny ...string) sim.Access {
 	t.Helper()
-	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 100, Access: sim.Access{
+	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 2000, Deny: deny, Access: sim.Access{
 		AccessKey: sim.AccessKey, SecretKey: "6a1b1b7e-0000-4000-8000-000000000001", Project: project, Region: "fr-par", Zone: "fr-par-1"}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,5 +154,69 @@ func TestObjectStorageIsPartOfTheRegion(t *testing.T) {
 	}
 	if _, err := c.PutObject(ctx, "estate", "lock", strings.NewReader("x"), 1, fresh); minio.ToErrorResponse(err).Code != "PreconditionFailed" {
 		t.Errorf("the reset left the store weak: %v", err)
+	}
+}
+
+// An import reads the object that it names: its size is the disk's, and what is
+// no disk image ends in error.
+func TestSnapshotsAreImportedFromTheStore(t *testing.T) {
+	access := start(t)
+	c, ctx := client(t, access.Environ()), t.Context()
+	if err := c.MakeBucket(ctx, "images", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	header := append([]byte("QFI\xfb\x00\x00\x00\x03"), make([]byte, 96)...)
+	binary.BigEndian.PutUint32(header[20:], 16)
+	binary.BigEndian.PutUint64(header[24:], 3<<30)
+	for key, content := range map[string]string{"disk.qcow2": string(header), "disk.raw": "no disk at all, and long enough for a header"} {
+		if _, err := c.PutObject(ctx, "images", key, strings.NewReader(content), int64(len(content)), minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sdk, err := scw.NewClient(scw.WithAPIURL(access.URL), scw.WithAuth(access.AccessKey, access.SecretKey), scw.WithDefaultProjectID(project), scw.WithDefaultZone("fr-par-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := block.NewAPI(sdk)
+	for key, want := range map[string]block.SnapshotStatus{"disk.qcow2": block.SnapshotStatusAvailable, "disk.raw": block.SnapshotStatusError, "missing": block.SnapshotStatusError} {
+		made, err := blocks.ImportSnapshotFromObjectStorage(&block.ImportSnapshotFromObjectStorageRequest{Bucket: "images", Key: key, Name: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pause := 5 * time.Millisecond
+		s, err := blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{SnapshotID: made.ID, RetryInterval: &pause})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Status != want || (want == block.SnapshotStatusAvailable && s.Size != 3<<30) {
+			t.Errorf("%s: %s, %d bytes; want %s", key, s.Status, s.Size, want)
+		}
+	}
+}
+
+// What is taken from the region's key is refused by the API and by the store.
+func TestKeysWithLimits(t *testing.T) {
+	access := start(t, "object:write", "lb")
+	c, ctx := client(t, access.Environ()), t.Context()
+	if err := c.MakeBucket(ctx, "estate", minio.MakeBucketOptions{}); minio.ToErrorResponse(err).Code != "AccessDenied" {
+		t.Errorf("a bucket was made: %v", err)
+	}
+	if _, err := c.ListBuckets(ctx); err != nil {
+		t.Errorf("reading is refused too: %v", err)
+	}
+	for path, want := range map[string]int{"/lb/v1/zones/fr-par-1/lbs": 403, "/vpc/v2/regions/fr-par/vpcs": 200} {
+		r, err := http.NewRequestWithContext(ctx, "GET", access.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Auth-Token", access.SecretKey)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
 	}
 }

@@ -20,16 +20,21 @@ import (
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fabric"
 	"bastide/internal/sim/fault"
+	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/s3"
 	"bastide/internal/sim/ssh"
 )
 
 // Options configures a region.
 type Options struct {
-	Listen string   // loopback address and port of the API; port 0 takes a free one
-	Dir    string   // where disks and process files live; it must exist
-	Speed  float64  // how much faster than real time
-	Access Access   // credentials and default project; URL and PID are filled in
+	Listen string  // loopback address and port of the API; port 0 takes a free one
+	Dir    string  // where disks and process files live; it must exist
+	Speed  float64 // how much faster than real time
+	Access Access  // credentials and default project; URL, S3 and PID are filled in
+	// Deny lists what Access's key may not do: a product ("lb", "object") or a
+	// product and an action ("iam:write", "object:read").
+	Deny   []string
 	Seed   api.Seed // what a person would have prepared
 	Faults fault.Script
 	// EtcdProgram is the argument list that runs this program as an etcd member.
@@ -44,6 +49,7 @@ type Region struct {
 	Access Access
 
 	server *http.Server
+	store  *s3.Server
 	parts  []io.Closer
 	served chan error
 }
@@ -89,7 +95,13 @@ func (r *Region) build(o Options) (*api.Region, error) {
 	gateways := ssh.New(ssh.Options{Fabric: packets, Log: o.Log})
 	balancers := balancer.New(c, packets, o.Log)
 	r.parts = append(r.parts, gateways, balancers, farm)
-	handler := api.New(api.Options{PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log})
+	handler := api.New(api.Options{
+		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log,
+		Credentials: map[string]api.Credential{o.Access.SecretKey: {Deny: o.Deny}},
+		Objects: func(region, bucket, key string) (int64, *hardware.TalosImage, error) {
+			return diskImage(r.store, region, bucket, key) // the store is there before the first call is
+		},
+	})
 	calls.region = handler
 	return handler, nil
 }
