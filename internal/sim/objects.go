@@ -7,7 +7,6 @@ import (
 
 	"bastide/internal/sim/api"
 	"bastide/internal/sim/clock"
-	"bastide/internal/sim/fault"
 	"bastide/internal/sim/s3"
 )
 
@@ -44,13 +43,13 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 type objectCalls struct{ *api.Region }
 
 // Begin notes a call as one of the host s3.
-func (c objectCalls) Begin(req *http.Request, path, query string) func(int, []s3.Effect, *fault.HTTP) {
+func (c objectCalls) Begin(req *http.Request, path, query string) func(s3.End) {
 	end := c.Outside("s3", path, query, req)
-	return func(status int, effects []s3.Effect, f *fault.HTTP) {
-		done := make([]api.Effect, len(effects))
-		for i, e := range effects {
-			done[i] = api.Effect(e)
+	return func(e s3.End) {
+		effects := make([]api.Effect, len(e.Effects))
+		for i, one := range e.Effects {
+			effects[i] = api.Effect(one)
 		}
-		end(status, done, f)
+		end(e.Status, effects, e.Fault, string(e.Killed))
 	}
 }

@@ -49,8 +49,8 @@ type watch struct{ engine *fault.Engine }
 
 func (w watch) Faults() *fault.Engine { return w.engine }
 
-func (watch) Begin(*http.Request, string, string) func(int, []s3.Effect, *fault.HTTP) {
-	return func(int, []s3.Effect, *fault.HTTP) {}
+func (watch) Begin(*http.Request, string, string) func(s3.End) {
+	return func(s3.End) {}
 }
 
 func start(t *testing.T) *store { return startAt(t, 1) }

@@ -63,23 +63,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	end := s.opts.Watch.Begin(r, path, withoutSignature(r.URL.RawQuery))
 	f := s.opts.Watch.Faults().HTTP(r.Method, path, c.query, fingerprint(r))
-	killed, after := false, func() {}
+	killed, after := false, func() bool { return false }
 	if changes(r.Method) {
 		killed, after = s.opts.Watch.Faults().Mutating()
 	}
-	a, passed := &reply{cut: true}, false
-	if !killed {
+	a, passed, e := &reply{cut: true}, false, End{Fault: f}
+	if killed {
+		e.Killed = KilledBefore
+	} else {
 		a, passed = intercept(r, f, path, id)
 	}
 	if passed {
 		a = c.answer(f, path, id)
-		after()
+		if after() { // whoever asked is gone
+			a, e.Killed = &reply{cut: true}, KilledAfter
+		}
 	}
-	status := a.status
-	if a.cut {
-		status = 0
+	if !a.cut {
+		e.Status = a.status
 	}
-	end(status, c.effects, f)
+	e.Effects = c.effects
+	end(e)
 	if r.ContentLength < drained && r.Header.Get("Expect") == "" {
 		// What a refused client still sends is read, or it would see a reset
 		// connection instead of the answer.

@@ -36,9 +36,28 @@ type Watch interface {
 	Faults() *fault.Engine
 	// Begin notes a call in the request log by its path /bucket/key, whichever
 	// way the client wrote it, and its query without signatures. End is called
-	// once; a status of 0 means that the connection was cut.
-	Begin(r *http.Request, path, query string) (end func(status int, effects []Effect, f *fault.HTTP))
+	// once.
+	Begin(r *http.Request, path, query string) (end func(End))
 }
+
+// End is what became of a call.
+type End struct {
+	Status  int // 0 means that the connection was cut
+	Effects []Effect
+	Fault   *fault.HTTP
+	// Killed says when the fault script ended the caller, "" where it did not.
+	Killed Killed
+}
+
+// Killed is when a caller was killed: around the moment at which its call took
+// effect.
+type Killed string
+
+// The moments.
+const (
+	KilledBefore Killed = "before"
+	KilledAfter  Killed = "after"
+)
 
 // Options configures a store.
 type Options struct {
@@ -93,9 +112,7 @@ type unwatched struct{ engine *fault.Engine }
 
 func (u unwatched) Faults() *fault.Engine { return u.engine }
 
-func (unwatched) Begin(*http.Request, string, string) func(int, []Effect, *fault.HTTP) {
-	return func(int, []Effect, *fault.HTTP) {}
-}
+func (unwatched) Begin(*http.Request, string, string) func(End) { return func(End) {} }
 
 // Close ends the lifecycle rules. What is on disk stays.
 func (s *Server) Close() error {
