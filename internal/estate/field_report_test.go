@@ -92,6 +92,37 @@ func TestFieldReport61AcceptedNamesFit(t *testing.T) {
 	}
 }
 
+// Field report 61: the same name was derived in several places, and differently.
+// There is one derivation; what it gives is a name that the file would accept, the
+// same for the same file, another for another project or estate.
+func TestFieldReport61OneNameOfTheBucket(t *testing.T) {
+	e, err := Parse("x.yaml", mutate(t, fullText(t), "store", "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, project := range []string{e.Scaleway.Project, "22222222-2222-4222-8222-222222222222"} {
+		for _, name := range []string{"a", e.Name, strings.Repeat("n", MaxNameLength)} {
+			one := &Estate{Name: name, Scaleway: Scaleway{Project: project}}
+			bucket := one.BucketName()
+			if bucket != one.BucketName() || names[bucket] {
+				t.Errorf("%s of %s: %s", name, project, bucket)
+			}
+			names[bucket] = true
+			if got := refusedPaths(t, mutate(t, fullText(t), "store.bucket", bucket)); len(got) != 0 {
+				t.Errorf("%s could not be written in the file", bucket)
+			}
+		}
+	}
+	given, err := Parse("x.yaml", fullText(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given.BucketName() != "staging-estate-1" {
+		t.Errorf("the file's name is not taken: %s", given.BucketName())
+	}
+}
+
 func TestShortRSAKeysAreRefused(t *testing.T) {
 	for bits, accepted := range map[int]bool{1024: false, 2048: true} {
 		private, err := rsa.GenerateKey(rand.Reader, bits)

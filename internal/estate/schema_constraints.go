@@ -11,6 +11,7 @@ var constraints = map[string]map[string]any{
 	"Scaleway.Region":               {"enum": regions},
 	"Scaleway.Zones":                {"minItems": 1, "maxItems": 1},
 	"Secrets.Recipients":            {"minItems": 1, "uniqueItems": true},
+	"Store.Bucket":                  {"pattern": bucketName.String()},
 	"Talos.Version":                 {"pattern": talosVersion.String()},
 	"Talos.Extensions":              {"uniqueItems": true, "items": map[string]any{"type": "string", "pattern": extensionName.String()}},
 	"Talos.Snapshot":                {"minLength": 1},

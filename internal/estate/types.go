@@ -20,6 +20,7 @@ type Estate struct {
 	Name         string       `yaml:"name" estate:"required,example=staging"`          // at most 32 characters; nodes, load balancer and network are named after it
 	Scaleway     Scaleway     `yaml:"scaleway"`
 	Secrets      Secrets      `yaml:"secrets"`
+	Store        Store        `yaml:"store"`
 	Talos        Talos        `yaml:"talos"`
 	Kubernetes   Kubernetes   `yaml:"kubernetes"`
 	Network      Network      `yaml:"network"`
@@ -45,6 +46,12 @@ type Scaleway struct {
 // Secrets names who can decrypt the machine secrets bundle.
 type Secrets struct {
 	Recipients []string `yaml:"recipients" estate:"required,example=[age1...]"` // age public keys (age1...)
+}
+
+// Store is the estate's own bucket in object storage, the home of its lock,
+// journals, images and backups. See Estate.BucketName.
+type Store struct {
+	Bucket string `yaml:"bucket"` // name of the bucket; one is derived from project and name where none is given
 }
 
 // Talos is the operating system of the nodes.

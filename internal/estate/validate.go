@@ -12,6 +12,7 @@ func (s *source) validate(e *Estate) {
 	s.validateName(e)
 	s.validateScaleway(&e.Scaleway)
 	s.validateRecipients(e.Secrets.Recipients)
+	s.validateStore(&e.Store)
 	s.validateTalos(&e.Talos)
 	s.validateVersions(e)
 	s.validateKubernetes(&e.Kubernetes)

@@ -109,19 +109,11 @@ func (c *Cloud) client(p profile, o Options) (*scw.Client, error) {
 	if u, err := url.Parse(p.APIURL); p.APIURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		return nil, outcome.Refuse("Scaleway cannot be reached", fmt.Sprintf("%s is not the address of an API", p.APIURL), "correct it in "+c.access.endpoint)
 	}
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.MaxIdleConnsPerHost = 32
-	if p.Insecure {
-		base.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // the user's explicit wish
-	}
-	var network http.RoundTripper = base
-	for i := len(o.Decorators) - 1; i >= 0; i-- {
-		network = o.Decorators[i](network)
-	}
+	network := o.network(p.Insecure)
 	options := []scw.ClientOption{
 		scw.WithAuth(p.AccessKey, p.SecretKey),
 		scw.WithHTTPClient(&http.Client{
-			Transport: &metadata{&headers{&retrying{next: network, retry: c.retry, trouble: trouble{notice: o.Notice}}}},
+			Transport: &metadata{&headers{&retrying{protocol: jsonAPI{}, next: network, retry: c.retry, trouble: trouble{notice: o.Notice}}}},
 			// The API sends nobody elsewhere; whoever does must not get the secret key.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}),
@@ -138,6 +130,20 @@ func (c *Cloud) client(p profile, o Options) (*scw.Client, error) {
 		return nil, outcome.Refuse("Scaleway cannot be reached", why, "correct that setting in the environment, the scw configuration file or the estate file")
 	}
 	return client, nil
+}
+
+// network is the way out, with the decorators around it.
+func (o Options) network(insecure bool) http.RoundTripper {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxIdleConnsPerHost = 32
+	if insecure {
+		base.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // the user's explicit wish
+	}
+	var network http.RoundTripper = base
+	for i := len(o.Decorators) - 1; i >= 0; i-- {
+		network = o.Decorators[i](network)
+	}
+	return network
 }
 
 // marked says whether tags carry the estate's mark.

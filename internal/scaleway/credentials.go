@@ -21,8 +21,10 @@ type profile struct {
 	Project   string `yaml:"default_project_id"`
 	Region    string `yaml:"default_region"`
 	Zone      string `yaml:"default_zone"`
+	S3URL     string `yaml:"s3_endpoint"`
+	PathStyle bool   `yaml:"s3_use_path_style"`
 
-	keyFrom, urlFrom string // where the API key and the endpoint come from, for messages
+	keyFrom, urlFrom, s3From string // where the API key and the endpoints come from, for messages
 }
 
 // over lays a profile over another.
@@ -38,12 +40,17 @@ func (p profile) over(below profile) profile {
 	if p.APIURL == "" {
 		p.urlFrom = below.urlFrom
 	}
+	if p.S3URL == "" {
+		p.s3From = below.s3From
+	}
 	pick(&p.AccessKey, below.AccessKey)
 	pick(&p.SecretKey, below.SecretKey)
 	pick(&p.APIURL, below.APIURL)
 	pick(&p.Project, below.Project)
 	pick(&p.Region, below.Region)
 	pick(&p.Zone, below.Zone)
+	pick(&p.S3URL, below.S3URL)
+	p.PathStyle = p.PathStyle || below.PathStyle
 	p.Insecure = p.Insecure || below.Insecure
 	return p
 }
@@ -64,6 +71,7 @@ var variables = []struct {
 	{[]string{"SCW_ACCESS_KEY", "SCALEWAY_ACCESS_KEY"}, func(p *profile) *string { return &p.AccessKey }},
 	{[]string{"SCW_SECRET_KEY", "SCW_TOKEN", "SCALEWAY_TOKEN"}, func(p *profile) *string { return &p.SecretKey }},
 	{[]string{"SCW_API_URL"}, func(p *profile) *string { return &p.APIURL }},
+	{[]string{"SCW_S3_ENDPOINT"}, func(p *profile) *string { return &p.S3URL }},
 	{[]string{"SCW_DEFAULT_PROJECT_ID"}, func(p *profile) *string { return &p.Project }},
 	{[]string{"SCW_DEFAULT_REGION", "SCW_REGION", "SCALEWAY_REGION"}, func(p *profile) *string { return &p.Region }},
 	{[]string{"SCW_DEFAULT_ZONE"}, func(p *profile) *string { return &p.Zone }},
@@ -105,16 +113,20 @@ func (s *settings) environment() (profile, error) {
 				p.keyFrom = name
 			case "SCW_API_URL":
 				p.urlFrom = name
+			case "SCW_S3_ENDPOINT":
+				p.s3From = name
 			}
 			break
 		}
 	}
-	switch insecure := s.get("SCW_INSECURE"); strings.ToLower(insecure) {
-	case "", "0", "false", "f":
-	case "1", "true", "t":
-		p.Insecure = true
-	default:
-		return p, outcome.Refuse("SCW_INSECURE cannot be read", "it is neither true nor false", "set it to true or false, or unset it")
+	for name, into := range map[string]*bool{"SCW_INSECURE": &p.Insecure, "SCW_S3_USE_PATH_STYLE": &p.PathStyle} {
+		switch text := s.get(name); strings.ToLower(text) {
+		case "", "0", "false", "f":
+		case "1", "true", "t":
+			*into = true
+		default:
+			return p, outcome.Refuse(name+" cannot be read", "it is neither true nor false", "set it to true or false, or unset it")
+		}
 	}
 	return p, nil
 }
@@ -157,7 +169,7 @@ func (s *settings) file() (profile, error) {
 
 // named notes where a profile's settings come from.
 func (p profile) named(from string) profile {
-	p.keyFrom, p.urlFrom = from, from
+	p.keyFrom, p.urlFrom, p.s3From = from, from, from
 	return p
 }
 

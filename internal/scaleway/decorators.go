@@ -51,6 +51,34 @@ func ReadOnly() Decorator {
 	}
 }
 
+// Guard asks before every call that would change something, and fails it with
+// what allowed says. It is for a condition that the right to change anything
+// depends on, such as a lock that is held.
+func Guard(allowed func() error) Decorator {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet && req.Method != http.MethodHead {
+				if err := allowed(); err != nil {
+					return nil, &guardedError{err}
+				}
+			}
+			return next.RoundTrip(req)
+		})
+	}
+}
+
+// guardedError is a call that was not sent because it is not allowed any more.
+type guardedError struct{ err error }
+
+// held says that a decorator did not let a call go out.
+func held(err error) bool {
+	var guarded *guardedError
+	return errors.Is(err, ErrReadOnly) || errors.As(err, &guarded)
+}
+
+func (e *guardedError) Error() string { return e.err.Error() }
+func (e *guardedError) Unwrap() error { return e.err }
+
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -48,7 +48,7 @@ func (t *retrying) lost(req *http.Request, err error) error {
 		return &lostError{req.Method, req.URL.Path, errOutOfTime, true}
 	case ended != nil:
 		return ended
-	case errors.Is(err, ErrReadOnly):
+	case held(err):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return &lostError{req.Method, req.URL.Path, fmt.Errorf("none within %s", t.retry.Attempt), true}
@@ -91,7 +91,7 @@ type trouble struct {
 	last   time.Time
 }
 
-func (t *trouble) tell(res *http.Response, err error, until time.Time) {
+func (t *trouble) tell(who string, res *http.Response, err error, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.notice == nil || !t.last.IsZero() && time.Since(t.last) < reminder {
@@ -108,5 +108,5 @@ func (t *trouble) tell(res *http.Response, err error, until time.Time) {
 	case errors.As(err, &lost):
 		what += fmt.Sprintf(" to %s %s (%s)", lost.method, lost.path, lost.err)
 	}
-	t.notice(fmt.Sprintf("the Scaleway API %s, trying again until %s", what, until.Format(time.TimeOnly)))
+	t.notice(fmt.Sprintf("%s %s, trying again until %s", who, what, until.Format(time.TimeOnly)))
 }

@@ -48,11 +48,23 @@ func (r Retry) pause(n int) time.Duration {
 	return time.Duration(rand.Int64N(int64(top) + 1))
 }
 
-// retrying repeats calls that may be repeated. Reads, PUT, PATCH and DELETE are
-// idempotent at Scaleway; a POST is repeated only when it had no effect for
-// certain: the rate limiter turned it away, or no connection was made to send it
-// on. What became of any other failed POST is for the caller to find out.
+// protocol is what retrying must know of the language that is spoken.
+type protocol interface {
+	// readable says why an answer cannot be one of the service's; nil if it can.
+	readable(req *http.Request, res *http.Response, answer []byte) error
+	// repeatable says that a call has the same effect when it is made twice.
+	repeatable(req *http.Request) bool
+	// passing says that an answer may be another one a little later.
+	passing(res *http.Response) bool
+	String() string // who speaks it, for messages
+}
+
+// retrying repeats calls that may be repeated. A call that is not idempotent is
+// repeated only when it had no effect for certain: the rate limiter turned it
+// away, or no connection was made to send it on. What became of any other failed
+// one is for the caller to find out.
 type retrying struct {
+	protocol
 	next    http.RoundTripper
 	retry   Retry
 	reached atomic.Bool // something answered once, so the endpoint is right
@@ -81,7 +93,7 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		if time.Since(begun)+wait > t.retry.Quiet {
-			t.trouble.tell(res, err, deadline)
+			t.trouble.tell(t.String(), res, err, deadline)
 		}
 		if sleep(req.Context(), wait) != nil {
 			return res, err
@@ -107,7 +119,7 @@ func (t *retrying) attempt(req *http.Request, body []byte) (*http.Response, erro
 	if err != nil {
 		return nil, t.lost(req, err)
 	}
-	if err := readable(req, res, answer); err != nil {
+	if err := t.readable(req, res, answer); err != nil {
 		t.reached.Store(true)
 		return nil, t.lost(req, err)
 	}
@@ -116,9 +128,19 @@ func (t *retrying) attempt(req *http.Request, body []byte) (*http.Response, erro
 	return res, nil
 }
 
+// jsonAPI is the protocol of Scaleway's APIs: JSON over HTTP. Reads, PUT, PATCH and
+// DELETE are idempotent at Scaleway, POST is not.
+type jsonAPI struct{}
+
+func (jsonAPI) String() string { return "the Scaleway API" }
+
+func (jsonAPI) repeatable(req *http.Request) bool { return req.Method != http.MethodPost }
+
+func (jsonAPI) passing(res *http.Response) bool { return res.StatusCode >= 500 && !settledRefusal(res) }
+
 // readable says why an answer cannot be the API's. A page of a proxy with
 // status 200 is not a success: taken for one, a deletion would count as done.
-func readable(req *http.Request, res *http.Response, answer []byte) error {
+func (jsonAPI) readable(req *http.Request, res *http.Response, answer []byte) error {
 	anyText := strings.Contains(req.URL.Path, "/user_data/")
 	switch {
 	case len(answer) == 0 && req.Method == http.MethodGet && res.StatusCode < 300 && !anyText:
@@ -135,16 +157,13 @@ func readable(req *http.Request, res *http.Response, answer []byte) error {
 
 func (t *retrying) again(req *http.Request, res *http.Response, err error) bool {
 	var nobody *unreachableError
-	if req.Context().Err() != nil || errors.Is(err, ErrReadOnly) || errors.As(err, &nobody) {
+	if req.Context().Err() != nil || held(err) || errors.As(err, &nobody) {
 		return false
 	}
 	if res != nil && res.StatusCode == http.StatusTooManyRequests || unsent(err) {
 		return true
 	}
-	if req.Method == http.MethodPost {
-		return false
-	}
-	return err != nil || res.StatusCode >= 500 && !settledRefusal(res)
+	return t.repeatable(req) && (err != nil || t.passing(res))
 }
 
 // retryAfter is the wait that an answer asks for, in seconds or until a date.
