@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/spf13/cobra"
 
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
-	"bastide/internal/run"
 	"bastide/internal/scaleway"
 	"bastide/internal/session"
 	"bastide/internal/ui"
@@ -39,17 +39,62 @@ func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes 
 		return err
 	}
 	a.ui.Table(inventoryTable(s.Estate.Name, inv))
-	gone := ui.Verdict{Passed: true, Sentence: "nothing of " + s.Estate.Name + " exists at Scaleway"}
-	if len(p.Actions) == 0 {
-		a.ui.Verdict(gone)
-		return nil
-	}
-	if err := a.confirm(ctx, yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume"))); err != nil {
+	bucket, err := s.Store()
+	if err != nil {
 		return err
 	}
+	stored, err := bucket.Exists(ctx)
+	if err != nil {
+		return err
+	}
+	if len(p.Actions) == 0 && !stored {
+		a.ui.Verdict(a.goneVerdict(s, ""))
+		return nil
+	}
+	if len(p.Actions) > 0 {
+		if err := a.confirmDestroy(ctx, p, yes); err != nil {
+			return err
+		}
+	}
 	a.resume = "bastide destroy " + path
+	var kept string
+	ctx, h, err := s.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	if err = a.demolish(ctx, s, h, p, yes); err != nil {
+		h.Release(ctx, err)
+		return err
+	}
+	if kept, err = h.Retire(ctx); err != nil {
+		return err
+	}
+	a.ui.Verdict(a.goneVerdict(s, kept))
+	return nil
+}
+
+func (a *app) confirmDestroy(ctx context.Context, p plan.Plan, yes bool) error {
+	return a.confirm(ctx, yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume")))
+}
+
+// demolish takes the estate down under its lock. What was agreed to is read
+// again first: another run may have ended just now.
+func (a *app) demolish(ctx context.Context, s *session.Session, h *session.Hold, agreed plan.Plan, yes bool) error {
+	inv, p, err := s.Teardown(ctx)
+	if err != nil {
+		return err
+	}
+	if len(p.Actions) == 0 {
+		return nil
+	}
+	if !reflect.DeepEqual(agreed.Actions, p.Actions) {
+		a.ui.Table(inventoryTable(s.Estate.Name, inv))
+		if err := a.confirmDestroy(ctx, p, yes); err != nil {
+			return err
+		}
+	}
 	progress, end := a.begin("destroy "+s.Estate.Name, len(p.Actions))
-	left, err := s.Destroy(ctx, inv, p, func(e run.Event) { tell(progress, e) })
+	left, err := s.Destroy(ctx, inv, p, a.tells(progress, h))
 	end()
 	if err != nil {
 		return err
@@ -60,8 +105,15 @@ func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes 
 		a.ui.Verdict(ui.Verdict{Sentence: s.Estate.Name + " is not gone: " + why})
 		return outcome.Fail("the estate is not gone", why, "run the command again")
 	}
-	a.ui.Verdict(gone)
 	return nil
+}
+
+func (a *app) goneVerdict(s *session.Session, kept string) ui.Verdict {
+	v := ui.Verdict{Passed: true, Sentence: "nothing of " + s.Estate.Name + " exists at Scaleway"}
+	if kept != "" {
+		v.Sentence = fmt.Sprintf("nothing of %s exists at Scaleway but the bucket %s, which is kept: it holds more than locks and journals", s.Estate.Name, kept)
+	}
+	return v
 }
 
 func inventoryTable(name string, inv *scaleway.Inventory) ui.Table {

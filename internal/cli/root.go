@@ -31,6 +31,7 @@ type app struct {
 	out     *sink // standard output, for everything but the children of door
 	getenv  func(string) string
 	ui      ui.Printer
+	command string // such as "bastide up", for others to read
 	output  string
 	noColor bool
 	timeout time.Duration
@@ -38,7 +39,7 @@ type app struct {
 	// progress is the account that notes about nodes go to, while there is one.
 	progress atomic.Pointer[ui.Progress]
 	waiting  sync.Map      // nodes of which it was said that they are waited for
-	writes   bool          // only up and destroy may change something at Scaleway
+	writes   bool          // only up, destroy and unlock may change something at Scaleway
 	patience time.Duration // how long nodes that do not answer are looked for
 	resume   string        // the command that goes on after a failure, once something was begun
 }
@@ -109,6 +110,7 @@ interrupted.`,
 				return outcome.Refuse(fmt.Sprintf("--output %s is not known", a.output), "there are two forms of output", "use text or json")
 			}
 			a.choosePrinter(cmd.Annotations[streams] != "")
+			a.command = cmd.CommandPath()
 			return a.limit(cmd)
 		},
 	}
@@ -121,7 +123,7 @@ interrupted.`,
 		return outcome.Refuse(err.Error(), "the command line could not be read", "see "+cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(
-		a.validateCommand(), a.schemaCommand(), a.planCommand(), a.upCommand(), a.statusCommand(), a.destroyCommand(),
+		a.validateCommand(), a.schemaCommand(), a.planCommand(), a.upCommand(), a.statusCommand(), a.destroyCommand(), a.unlockCommand(),
 		a.renderCommand(), a.secretsCommand(), a.doorCommand(), a.kubeconfigCommand(), a.talosconfigCommand(),
 		a.simCommand(), a.rehearseCommand(), a.versionCommand(),
 	)

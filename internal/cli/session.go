@@ -18,7 +18,7 @@ import (
 // is told what nodes are waited for.
 func (a *app) open(path string) (*session.Session, error) {
 	c := session.Config{
-		Path: path, LookupEnv: os.LookupEnv, UserAgent: "bastide/" + Version, Patience: a.patience, ReadOnly: !a.writes, Notice: a.ui.Notice, Learnt: a.ui.Redact,
+		Path: path, LookupEnv: os.LookupEnv, UserAgent: "bastide/" + Version, Command: a.command + " " + path, Patience: a.patience, ReadOnly: !a.writes, Notice: a.ui.Notice, Learnt: a.ui.Redact,
 		Note: func(node, text string) {
 			if p := a.progress.Load(); p != nil {
 				(*p).Note("machine/"+node, text)
@@ -55,6 +55,18 @@ func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if err == nil && !ok {
 		err = outcome.Refuse("nothing was done", "it was not confirmed", "run the command again and answer yes")
 	}
+	return err
+}
+
+// holding does something under the estate's lock. The result goes into the
+// journal, and the lock is given back whatever it is.
+func (a *app) holding(ctx context.Context, s *session.Session, do func(context.Context, *session.Hold) error) error {
+	ctx, h, err := s.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { h.Release(ctx, err) }()
+	err = do(ctx, h)
 	return err
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,58 +42,117 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verb
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
-	v, err := s.Survey(ctx)
+	v, p, err := a.look(ctx, s)
 	if err != nil {
 		return err
 	}
-	p := v.Plan()
 	a.ui.Plan(p)
-	if opening := p.Only(plan.OpensDoor); len(p.Having(plan.Unknown)) > 0 && !opening.Empty() {
-		if v, err = a.openDoor(ctx, s, v, opening, yes); err != nil {
-			return err
-		}
-		p = v.Plan()
-		a.ui.Plan(p)
-	}
-	if err := run.Blocked(p); err != nil {
-		return err
-	}
 	if !p.Empty() {
-		if err := s.Ready(ctx, p); err != nil {
-			return err
-		}
-		if err := a.confirm(ctx, yes, "carry this plan out?"); err != nil {
-			return err
-		}
-		a.resume = "bastide up " + path
-		progress, end := a.begin("up "+s.Estate.Name, len(p.Actions)-len(p.Having(plan.Keep)))
-		err = s.Up(ctx, v, p, func(e run.Event) { tell(progress, e) })
-		end()
-		if err != nil {
+		if v, err = a.raise(ctx, s, path, v, p, yes); err != nil {
 			return err
 		}
 	}
 	return a.judge(s.Estate.Name, s.Verify(ctx, v), verbose || a.output == "json")
 }
 
-// openDoor carries out what lets bastide reach the nodes, such as a changed
-// admin range, and looks again: as long as the door is shut no node can be read,
-// and nothing else is done while one cannot be read.
-func (a *app) openDoor(ctx context.Context, s *session.Session, v *session.Survey, p plan.Plan, yes bool) (*session.Survey, error) {
+// look reads what is there and compares it with the file.
+func (a *app) look(ctx context.Context, s *session.Session) (*session.Survey, plan.Plan, error) {
+	v, err := s.Survey(ctx)
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	return v, v.Plan(), nil
+}
+
+// raise carries a plan out under the estate's lock. A plan that is empty never
+// comes here: looking takes no lock.
+func (a *app) raise(ctx context.Context, s *session.Session, path string, v *session.Survey, p plan.Plan, yes bool) (*session.Survey, error) {
+	opening := doorOf(p)
+	if opening.Empty() {
+		if err := a.agree(ctx, s, p, yes); err != nil {
+			return nil, err
+		}
+	} else if err := a.agreeToDoor(ctx, opening, yes); err != nil {
+		return nil, err
+	}
+	err := a.holding(ctx, s, func(ctx context.Context, h *session.Hold) error {
+		a.resume = "bastide up " + path
+		agreed := p
+		var err error
+		if v, p, err = a.look(ctx, s); err != nil {
+			return err
+		}
+		if opening = doorOf(p); !opening.Empty() {
+			if v, err = a.openDoor(ctx, s, h, v, opening); err != nil {
+				return err
+			}
+			p = v.Plan()
+		}
+		if p.Empty() {
+			return nil
+		}
+		if !reflect.DeepEqual(agreed.Actions, p.Actions) { // the door is open now, or another run has just ended
+			a.ui.Plan(p)
+			if err := a.agree(ctx, s, p, yes); err != nil {
+				return err
+			}
+		}
+		progress, end := a.begin("up "+s.Estate.Name, len(p.Actions)-len(p.Having(plan.Keep)))
+		defer end()
+		return s.Up(ctx, v, p, a.tells(progress, h))
+	})
+	return v, err
+}
+
+// agree checks that a plan can be carried out and asks whether it is to be.
+func (a *app) agree(ctx context.Context, s *session.Session, p plan.Plan, yes bool) error {
+	if err := run.Blocked(p); err != nil {
+		return err
+	}
+	if err := s.Ready(ctx, p); err != nil {
+		return err
+	}
+	return a.confirm(ctx, yes, "carry this plan out?")
+}
+
+// doorOf is the part of a plan that lets bastide reach the nodes, such as a
+// changed admin range; empty while they are reached. As long as the door is shut
+// no node can be read, and nothing else is done while one cannot be read.
+func doorOf(p plan.Plan) plan.Plan {
+	if len(p.Having(plan.Unknown)) == 0 {
+		return plan.Plan{}
+	}
+	return p.Only(plan.OpensDoor)
+}
+
+func (a *app) agreeToDoor(ctx context.Context, p plan.Plan, yes bool) error {
+	if err := run.Blocked(p); err != nil {
+		return err
+	}
+	a.ui.Notice("the nodes cannot be read; what opens the door is done first")
+	return a.confirm(ctx, yes, "do that, and look again?")
+}
+
+// openDoor carries out what lets bastide reach the nodes and looks again.
+func (a *app) openDoor(ctx context.Context, s *session.Session, h *session.Hold, v *session.Survey, p plan.Plan) (*session.Survey, error) {
 	if err := run.Blocked(p); err != nil {
 		return nil, err
 	}
-	a.ui.Notice("the nodes cannot be read; what opens the door is done first")
-	if err := a.confirm(ctx, yes, "do that, and look again?"); err != nil {
-		return nil, err
-	}
 	progress, end := a.begin("open the door of "+s.Estate.Name, len(p.Actions)-len(p.Having(plan.Keep)))
-	err := s.Up(ctx, v, p, func(e run.Event) { tell(progress, e) })
+	err := s.Up(ctx, v, p, a.tells(progress, h))
 	end()
 	if err != nil {
 		return nil, err
 	}
 	return s.Survey(ctx)
+}
+
+// tells passes events on to the progress account and the journal.
+func (a *app) tells(p ui.Progress, h *session.Hold) func(run.Event) {
+	return func(e run.Event) {
+		tell(p, e)
+		h.Note(e)
+	}
 }
 
 // tell passes a step's event on to the progress account.

@@ -169,6 +169,10 @@ func verdict(ctx context.Context, failures []error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return &outcome.Error{Code: outcome.Interrupted, What: "stopped before the end", Why: "the run was interrupted", Do: "run it again: it continues", Err: context.Canceled}
 	}
+	var why *outcome.Error
+	if ctx.Err() != nil && errors.As(context.Cause(ctx), &why) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return why // what the steps say is only that they were called off
+	}
 	if ctx.Err() != nil {
 		failures = append(failures, context.Cause(ctx))
 	}

@@ -65,7 +65,7 @@ func (s *Session) Destroy(ctx context.Context, inv *scaleway.Inventory, p plan.P
 	for _, r := range removals {
 		d.removals[names[r.ID]] = r
 	}
-	err = run.New(p, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return d }, report)
+	err = run.New(p, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return s.locked(d) }, report)
 	if err != nil {
 		return nil, err
 	}

@@ -7,12 +7,14 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bastide/internal/door"
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/scaleway"
+	"bastide/internal/store"
 	"bastide/internal/vault"
 )
 
@@ -21,6 +23,7 @@ type Config struct {
 	Path      string // ENV: a directory with estate.yaml, or the file
 	LookupEnv func(string) (string, bool)
 	UserAgent string
+	Command   string // for others to read, such as "bastide up envs/staging"
 	// ReadOnly fails every call that would change something at Scaleway, so that
 	// looking can never write.
 	ReadOnly bool
@@ -45,6 +48,8 @@ type Session struct {
 	config Config
 	cloud  *scaleway.Cloud
 	bundle *vault.Bundle
+	kept   *store.Store
+	held   atomic.Pointer[store.Held] // the lock, while it is held
 
 	mu      sync.Mutex
 	way     *door.Door
@@ -104,10 +109,8 @@ func (s *Session) Unlock() (*vault.Bundle, error) {
 // Cloud connects to Scaleway.
 func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
 	if s.cloud == nil {
-		o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv, Notice: s.config.Notice}
-		if s.config.ReadOnly {
-			o.Decorators = append(o.Decorators, scaleway.ReadOnly())
-		}
+		o := s.reach()
+		o.Decorators = append(o.Decorators, scaleway.Guard(s.mayWrite))
 		c, warnings, err := scaleway.New(ctx, o)
 		for _, w := range warnings {
 			s.config.Notice(w)
@@ -118,6 +121,15 @@ func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
 		s.cloud = c
 	}
 	return s.cloud, nil
+}
+
+// reach is how anything at Scaleway is reached.
+func (s *Session) reach() scaleway.Options {
+	o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv, Notice: s.config.Notice}
+	if s.config.ReadOnly {
+		o.Decorators = append(o.Decorators, scaleway.ReadOnly())
+	}
+	return o
 }
 
 func (s *Session) getenv(name string) string {

@@ -45,9 +45,9 @@ func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(ru
 	}
 	executors := func(k blueprint.Kind) run.Executor {
 		if k.Cluster() {
-			return v.Cluster
+			return s.locked(v.Cluster)
 		}
-		return s.cloud
+		return s.locked(s.cloud)
 	}
 	w := run.New(p, v.Live)
 	v.known = w.Known()

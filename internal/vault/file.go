@@ -172,6 +172,9 @@ func (f File) place(sealed []byte) error {
 	return directory.Sync()
 }
 
+// Seal encrypts something else than the bundle to the same recipients.
+func (f File) Seal(plain []byte) ([]byte, error) { return seal(plain, f.Recipients) }
+
 func seal(plain []byte, recipients []string) ([]byte, error) {
 	if len(recipients) == 0 {
 		return nil, errors.New("no recipient is given")
