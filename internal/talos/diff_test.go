@@ -44,6 +44,43 @@ func TestDigestSurvivesAnotherEncoder(t *testing.T) {
 	}
 }
 
+// A configuration on disk that says the same in other words is not staged.
+func TestStagedIsWhatIsOnDiskAndDoesNotRun(t *testing.T) {
+	runs, err := render(t, testEstate(t), "staging-cp-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := strings.Split(string(runs.Bytes()), "---\n")
+	slices.Reverse(docs)
+	reordered := []byte(strings.Join(docs, "\n---\n"))
+	next, err := render(t, testEstate(t), "staging-cp-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		texts
+		staged bool
+	}{
+		"the same":     {texts{runs.Bytes(), runs.Bytes()}, false},
+		"reordered":    {texts{runs.Bytes(), reordered}, false},
+		"another":      {texts{runs.Bytes(), next.Bytes()}, true},
+		"as if edited": {texts{reordered, next.Bytes()}, true},
+	} {
+		for _, wanted := range []string{"", runs.Digest} {
+			h, err := c.holding(wanted)
+			if err != nil || h.staged != c.staged || h.digest != runs.Digest {
+				t.Errorf("%s, wanted %q: staged %t, digest %s: %v", name, wanted, h.staged, h.digest, err)
+			}
+		}
+		if staged, err := c.texts.staged(""); err != nil || staged != c.staged {
+			t.Errorf("%s: staged %t: %v", name, staged, err)
+		}
+	}
+	if _, err := (texts{runs.Bytes(), []byte("machine: {colour: blue}")}).holding(""); err == nil {
+		t.Error("what cannot be read is not staged for certain")
+	}
+}
+
 func TestCompareMasksAndSaysWhetherToReboot(t *testing.T) {
 	base := testEstate(t)
 	have, err := render(t, base, "staging-cp-1")

@@ -109,18 +109,21 @@ func (t texts) holding(wanted string) (holding, error) {
 			return h, err
 		}
 	}
-	h.staged, err = t.staged()
+	h.staged, err = t.staged(h.digest)
 	return h, err
 }
 
-// staged says whether what is on disk is not what runs.
-func (t texts) staged() (bool, error) {
+// staged says whether what is on disk is not what runs. running is the digest of
+// active, or empty while nobody has read it.
+func (t texts) staged(running string) (bool, error) {
 	if bytes.Equal(t.active, t.persisted) {
 		return false, nil
 	}
-	running, err := Digest(t.active)
-	if err != nil {
-		return false, err
+	if running == "" {
+		var err error
+		if running, err = Digest(t.active); err != nil {
+			return false, err
+		}
 	}
 	next, err := Digest(t.persisted)
 	return next != running, err

@@ -67,7 +67,7 @@ func (c *Cluster) nodeStatus(ctx context.Context, n estate.Node) NodeStatus {
 			return out
 		}
 		var err error
-		if out.Staged, err = s.texts.staged(); err != nil {
+		if out.Staged, err = s.texts.staged(""); err != nil {
 			out.Problem = c.clean(err).Error()
 			return out
 		}
