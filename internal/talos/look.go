@@ -15,7 +15,7 @@ import (
 type sight struct {
 	node    estate.Node
 	joined  bool // a worker that is known to have been part of the cluster
-	off     bool // the cloud says that its machine is there and does not run
+	off     bool // the cloud says that its machine is there and is off, or on its way there
 	powered bool // the cloud says that its machine runs and is in the network
 	contact contact
 	texts   texts   // while they have not been read
@@ -98,11 +98,11 @@ func (c *Cluster) lookAgain(ctx context.Context, seen Seen) {
 // until patience is over.
 func (c *Cluster) lookAt(ctx context.Context, cloud plan.Live) []sight {
 	nodes := c.estate.Nodes()
-	sights, off := make([]sight, len(nodes)), c.Off(cloud)
+	sights := make([]sight, len(nodes))
 	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
-		sights[i] = sight{node: n, powered: powered(cloud, n), off: slices.Contains(off, n.Name)}
+		sights[i] = sight{node: n, powered: powered(cloud, n), off: goesOff(cloud, n)}
 		if sights[i].powered {
 			wg.Go(func() { c.lookLong(ctx, &sights[i], slots) })
 		}
@@ -123,6 +123,12 @@ func powered(cloud plan.Live, n estate.Node) bool {
 	}
 	_, ok = cloud.Steps[string(blueprint.KindPrivateNIC)+"/"+n.Name]
 	return ok
+}
+
+// goesOff says whether a node's machine exists and is off or stopping.
+func goesOff(cloud plan.Live, n estate.Node) bool {
+	p, ok := cloud.Steps[string(blueprint.KindPower)+"/"+n.Name].Spec.(blueprint.Power)
+	return ok && p.State != "running"
 }
 
 // lookLong holds a slot while it looks and none while it waits: nodes that do

@@ -35,9 +35,11 @@ func (c *Cluster) Interpret(ctx context.Context, g *blueprint.Graph, cloud plan.
 		c.observeMachine(&live, g, s, seen.health, seen.known)
 	}
 	c.explainChanges(&live, g, seen.sights, cloud)
-	c.observeEtcd(&live, g, seen.health)
 	if seen.health.Bootstrapped() {
-		c.observeKubernetes(&live, g, seen.known, seen.sights)
+		c.observeEtcd(&live, seen.health)
+		c.observeKubernetes(&live, seen.known, seen.sights)
+	} else {
+		c.observeNoEtcd(&live, g, seen.sights)
 	}
 	return live, nil
 }
@@ -105,7 +107,7 @@ func (c *Cluster) observeMachine(live *plan.Live, g *blueprint.Graph, s sight, h
 	waiting := func(status string) {
 		live.Steps[id] = plan.Observed{Step: id, Status: status, Spec: c.wanted(g, id)}
 	}
-	if s.off && c.joined(s.node, health, known) {
+	if s.off {
 		waiting("off; what it holds shows when it runs")
 		return
 	}
@@ -200,35 +202,53 @@ func (c *Cluster) joined(n estate.Node, health EtcdHealth, known []KubernetesNod
 	return slices.ContainsFunc(known, func(k KubernetesNode) bool { return k.Name == n.Name })
 }
 
-func (c *Cluster) observeEtcd(live *plan.Live, g *blueprint.Graph, health EtcdHealth) {
-	bootstrap, members := c.stepOf(g, blueprint.KindEtcdBootstrap), c.stepOf(g, blueprint.KindEtcdMembers)
-	if health.Bootstrapped() {
-		live.Steps[bootstrap] = plan.Observed{Step: bootstrap, Status: "bootstrapped", Settled: true, Spec: blueprint.EtcdBootstrap{Done: true}}
-		for _, n := range c.controlPlaneNodes() {
-			if why := live.Unreachable[string(blueprint.KindMachine)+"/"+n.Name]; why != "" && health.unlisted() {
-				live.Unreachable[members] = n.Name + ": " + why
-				return
-			}
+func (c *Cluster) observeEtcd(live *plan.Live, health EtcdHealth) {
+	bootstrap, members := c.stepOf(blueprint.KindEtcdBootstrap), c.stepOf(blueprint.KindEtcdMembers)
+	live.Steps[bootstrap] = plan.Observed{Step: bootstrap, Status: "bootstrapped", Settled: true, Spec: blueprint.EtcdBootstrap{Done: true}}
+	for _, n := range c.controlPlaneNodes() {
+		if why := live.Unreachable[string(blueprint.KindMachine)+"/"+n.Name]; why != "" && health.unlisted() {
+			live.Unreachable[members] = n.Name + ": " + why
+			return
 		}
-		o := plan.Observed{Step: members, Status: "healthy", Settled: true, Spec: blueprint.EtcdMembers{Voters: health.Voters()}}
-		if missing := c.missing(health, health.Voters()); len(missing) > 0 || health.Split != "" {
-			o.Settled, o.Status = false, "not healthy: "+strings.ReplaceAll(health.Describe(), "\n", "; ")
-		}
-		live.Steps[members] = o
-		return
 	}
-	// Not bootstrapped is only what is certain; whether a node that could not be
-	// read has an etcd is not known.
+	o := plan.Observed{Step: members, Status: "healthy", Settled: true, Spec: blueprint.EtcdMembers{Voters: health.Voters()}}
+	if missing := c.missing(health, health.Voters()); len(missing) > 0 || health.Split != "" {
+		o.Settled, o.Status = false, "not healthy: "+strings.ReplaceAll(health.Describe(), "\n", "; ")
+	}
+	live.Steps[members] = o
+}
+
+// observeNoEtcd is for when no node says that it is part of an etcd cluster. Not
+// bootstrapped is only what is certain: whether a node that could not be read
+// has an etcd is not known, and one whose machine is off tells when it runs.
+// What stands on etcd, Kubernetes included, is then as little known.
+func (c *Cluster) observeNoEtcd(live *plan.Live, g *blueprint.Graph, sights []sight) {
+	steps := []string{c.stepOf(blueprint.KindEtcdBootstrap), c.stepOf(blueprint.KindEtcdMembers), c.stepOf(blueprint.KindKubernetesNodes)}
 	for _, n := range c.controlPlaneNodes() {
 		if why := live.Unreachable[string(blueprint.KindMachine)+"/"+n.Name]; why != "" {
-			live.Unreachable[bootstrap] = n.Name + " could not be asked: " + why
-			live.Unreachable[members] = live.Unreachable[bootstrap]
+			for _, id := range steps {
+				live.Unreachable[id] = n.Name + " could not be asked: " + why
+			}
 			return
+		}
+	}
+	var off []string
+	for _, s := range sights {
+		if s.off && s.node.Role == estate.RoleControlPlane {
+			off = append(off, s.node.Name)
+		}
+	}
+	if len(off) == 0 {
+		return
+	}
+	for _, id := range steps {
+		if step, ok := g.Step(id); ok { // as wanted, so that applying looks again
+			live.Steps[id] = plan.Observed{Step: id, Status: "not known while machines are off: " + strings.Join(off, ", "), Spec: step.Spec}
 		}
 	}
 }
 
-func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known []KubernetesNode, sights []sight) {
+func (c *Cluster) observeKubernetes(live *plan.Live, known []KubernetesNode, sights []sight) {
 	known = slices.Clone(known)
 	for i := range known {
 		for _, s := range sights {
@@ -237,7 +257,7 @@ func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known [
 			}
 		}
 	}
-	id := c.stepOf(g, blueprint.KindKubernetesNodes)
+	id := c.stepOf(blueprint.KindKubernetesNodes)
 	ready := readyNames(known, c.estate.Nodes())
 	o := plan.Observed{Step: id, Status: "ready", Settled: true, Spec: blueprint.KubernetesNodes{Ready: ready}}
 	if len(known) == 0 {
@@ -246,6 +266,6 @@ func (c *Cluster) observeKubernetes(live *plan.Live, g *blueprint.Graph, known [
 	live.Steps[id] = o
 }
 
-func (c *Cluster) stepOf(g *blueprint.Graph, kind blueprint.Kind) string {
+func (c *Cluster) stepOf(kind blueprint.Kind) string {
 	return string(kind) + "/" + c.estate.Name
 }

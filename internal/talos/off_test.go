@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"bastide/internal/blueprint"
@@ -48,5 +49,49 @@ func TestMachinesThatAreOff(t *testing.T) {
 	}
 	if health.Bootstrapped() || health.untouched() {
 		t.Error("of a machine that is off nothing is certain")
+	}
+}
+
+// Machines that are off hold something or nothing: that shows when they run. No
+// part of the cluster is said not to exist for it, Kubernetes included.
+func TestAControlPlaneThatIsOffIsNotAbsent(t *testing.T) {
+	cluster := []string{"machine/staging-cp-1", "machine/staging-cp-2", "machine/staging-cp-3", etcdUp, "etcd-members/staging", "kubernetes-nodes/staging"}
+	for name, c := range map[string]struct {
+		power func(known)
+		node  func(*fakeNode)
+		want  plan.Op
+	}{
+		"off":           {power: func(k known) { k.power("stopped", true) }, want: plan.Wait},
+		"stopping":      {power: func(k known) { k.power("stopped", false) }, want: plan.Wait},
+		"not answering": {power: func(known) {}, node: func(n *fakeNode) { n.state = Unreachable }, want: plan.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).up()
+			live := cloud(s.estate)
+			c.power(live)
+			if c.node != nil {
+				for _, n := range s.cluster.controlPlaneNodes() {
+					s.farm.with(n.Name, c.node)
+				}
+			}
+			seen, err := s.cluster.Observe(t.Context(), s.graph, plan.Live{Steps: live})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range plan.Make(s.graph, seen).Actions {
+				if slices.Contains(cluster, a.Step.ID) && a.Op != c.want {
+					t.Errorf("%s: %s (%s), want %s", a.Step.ID, a.Op, a.Reason, c.want)
+				}
+			}
+		})
+	}
+}
+
+// power gives the control plane's machines a state.
+func (k known) power(state string, settled bool) {
+	for id := range k {
+		if strings.HasPrefix(id, "power/staging-cp-") {
+			k[id] = plan.Observed{Step: id, Settled: settled, Spec: blueprint.Power{State: state}}
+		}
 	}
 }

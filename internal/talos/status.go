@@ -30,8 +30,7 @@ const machineOff = "its machine is off"
 func (c *Cluster) Off(cloud plan.Live) []string {
 	var out []string
 	for _, n := range c.estate.Nodes() {
-		o, ok := cloud.Steps[string(blueprint.KindPower)+"/"+n.Name]
-		if p, is := o.Spec.(blueprint.Power); ok && is && o.Settled && p.State != "running" {
+		if goesOff(cloud, n) && cloud.Steps[string(blueprint.KindPower)+"/"+n.Name].Settled {
 			out = append(out, n.Name)
 		}
 	}
