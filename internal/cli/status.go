@@ -20,8 +20,10 @@ func (a *app) statusCommand() *cobra.Command {
 	return env(&cobra.Command{
 		Use:   "status ENV",
 		Short: "Show the cloud, the nodes, etcd with its quorum, and Kubernetes",
-		Long: `Show the cloud, the nodes, etcd with its quorum, and Kubernetes. Exit code 1 says
-that something is not as it should be; the sentences at the end say what.`,
+		Long: `Show the cloud, the nodes, etcd with its quorum, and Kubernetes, and repeat the
+checks on the running nodes that end up. Exit code 1 says that something is not
+as it should be; the sentences at the end say what. A node that answers as
+another cluster's ends it with 3, after the rest was shown.`,
 		Example: "  bastide status envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.patience = time.Nanosecond // one look: status says what is, now
@@ -32,6 +34,9 @@ that something is not as it should be; the sentences at the end say what.`,
 				}
 				shown := statusOf(s.Estate.Name, st)
 				a.ui.Status(shown)
+				if st.Stranger != nil {
+					return st.Stranger
+				}
 				if !shown.Healthy {
 					return exit(outcome.Failed)
 				}
@@ -69,11 +74,24 @@ func statusOf(name string, st *session.Status) ui.Status {
 	nodesOf(st, &out)
 	etcdOf(st.Etcd, &out)
 	kubernetesOf(st, &out)
+	checksOf(st, &out)
 	for i, p := range out.Problems {
 		out.Problems[i] = strings.ReplaceAll(strings.TrimSpace(p), "\n", "; ") // one line each
 	}
 	out.Healthy = len(out.Problems) == 0
 	return out
+}
+
+// checksOf tells what failed of the checks that end up. What has been told in
+// another way is not told twice, unless it is all that is wrong.
+func checksOf(st *session.Status, out *ui.Status) {
+	failed := talos.Failed(st.Checks)
+	if len(out.Problems) > 0 {
+		failed = slices.DeleteFunc(failed, func(c talos.Check) bool { return !c.Own() })
+	}
+	for _, c := range failed {
+		out.Problems = append(out.Problems, fmt.Sprintf("%s: %s: have %s, want %s; %s", c.Node, c.Name, c.Have, c.Want, c.Fix))
+	}
 }
 
 func offNodes(st *session.Status) []string {

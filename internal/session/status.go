@@ -2,8 +2,10 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync"
 
+	"bastide/internal/outcome"
 	"bastide/internal/scaleway"
 	"bastide/internal/talos"
 )
@@ -16,17 +18,21 @@ type Status struct {
 	Etcd       *talos.EtcdHealth
 	Endpoint   string
 	Kubernetes []talos.KubernetesNode
-	Version    string // of the Kubernetes API
-	APIErr     error  // why the Kubernetes API did not answer
+	Version    string        // of the Kubernetes API
+	APIErr     error         // why the Kubernetes API did not answer
+	Checks     []talos.Check // as those that end up
+	Stranger   error         // the refusal of a node that is another cluster's; the others are shown all the same
 }
 
 // Status reads the cloud and, where there are nodes and a bundle, the cluster.
+// What could not be read because the command's time was over is an error, and no
+// state that a node is in.
 func (s *Session) Status(ctx context.Context) (*Status, error) {
-	v, err := s.Survey(ctx)
+	v, err := s.survey(ctx)
 	if err != nil {
 		return nil, err
 	}
-	st := &Status{Survey: v, Inventory: v.Inventory}
+	st := &Status{Survey: v, Inventory: v.Inventory, Stranger: v.stranger}
 	if v.Cluster == nil || !v.Inventory.HasServers() || !v.Inventory.GatewayIP().IsValid() {
 		return st, nil
 	}
@@ -43,6 +49,10 @@ func (s *Session) Status(ctx context.Context) (*Status, error) {
 			st.Version, st.APIErr = v.Cluster.KubernetesVersion(ctx)
 		}
 	})
+	wg.Go(func() { st.Checks = v.Cluster.Verify(ctx, v.Inventory.GatewayIP(), off...) })
 	wg.Wait()
-	return st, nil
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, outcome.CannotTell("the state of "+s.Estate.Name+" is not known", "the command's time was over while its nodes were asked", "give it more time").Because(ctx.Err())
+	}
+	return st, ctx.Err()
 }

@@ -18,9 +18,10 @@ type Survey struct {
 	Live      plan.Live
 	Cluster   *talos.Cluster // nil while there is no secrets bundle
 
-	shut  error      // why the door did not open, while nothing is being made that could open it
-	known plan.Known // what a run that is under way has made
-	made  bool       // that run makes or changes the gateway
+	stranger error      // a node is another cluster's
+	shut     error      // why the door did not open, while nothing is being made that could open it
+	known    plan.Known // what a run that is under way has made
+	made     bool       // that run makes or changes the gateway
 }
 
 // Plan compares the two.
@@ -29,6 +30,16 @@ func (s *Survey) Plan() plan.Plan { return plan.Make(s.Graph, s.Live) }
 // Survey reads the cloud and, where nodes exist, the nodes. It writes nothing.
 // Servers without a bundle, or with another estate's, end it.
 func (s *Session) Survey(ctx context.Context) (*Survey, error) {
+	v, err := s.survey(ctx)
+	if v != nil && v.stranger != nil {
+		return nil, v.stranger
+	}
+	return v, err
+}
+
+// survey leaves it to its caller what follows from a node that is another
+// cluster's.
+func (s *Session) survey(ctx context.Context) (*Survey, error) {
 	cloud, err := s.Cloud(ctx)
 	if err != nil {
 		return nil, err
@@ -87,7 +98,9 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 	if err != nil || !v.Inventory.HasServers() {
 		return err
 	}
-	live, err := v.Cluster.Interpret(ctx, v.Graph, v.Live, <-seen)
+	looked := <-seen
+	v.stranger = v.Cluster.Stranger(looked)
+	live, err := v.Cluster.Interpret(ctx, v.Graph, v.Live, looked)
 	if err != nil {
 		return err
 	}

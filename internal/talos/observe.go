@@ -18,13 +18,19 @@ import (
 // unreachable. A node that answers as part of another cluster refuses
 // everything, before any write.
 func (c *Cluster) Observe(ctx context.Context, g *blueprint.Graph, cloud plan.Live) (plan.Live, error) {
-	return c.Interpret(ctx, g, cloud, c.Look(ctx, cloud))
+	seen := c.Look(ctx, cloud)
+	if err := c.Stranger(seen); err != nil {
+		return plan.Live{}, err
+	}
+	return c.Interpret(ctx, g, cloud, seen)
 }
 
-// Interpret says what was seen in the terms of a graph.
+// Interpret says what was seen in the terms of a graph. Of a node that is
+// another cluster's nothing is known; whether that ends everything is for
+// Stranger's caller to decide.
 func (c *Cluster) Interpret(ctx context.Context, g *blueprint.Graph, cloud plan.Live, seen Seen) (plan.Live, error) {
 	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
-	if err := c.strangers(seen.sights); err != nil {
+	if err := turnedAway(seen.sights); err != nil {
 		return live, err
 	}
 	if ctx.Err() != nil {
@@ -62,12 +68,19 @@ func (c *Cluster) readTexts(g *blueprint.Graph, sights []sight) {
 	})
 }
 
-// strangers refuses when any node is another cluster's.
-func (c *Cluster) strangers(sights []sight) error {
-	for _, s := range sights {
+// Stranger is the refusal of a node that is another cluster's, if there is one.
+func (c *Cluster) Stranger(seen Seen) error {
+	for _, s := range seen.sights {
 		if s.contact.state == Foreign {
 			return c.stranger(s.node.Name, s.contact)
 		}
+	}
+	return nil
+}
+
+// turnedAway says that the way in refuses whoever asks: no node can be read.
+func turnedAway(sights []sight) error {
+	for _, s := range sights {
 		if outcome.CodeOf(s.contact.hopeless) == outcome.Refused {
 			return s.contact.hopeless
 		}
@@ -117,6 +130,8 @@ func (c *Cluster) observeMachine(live *plan.Live, g *blueprint.Graph, s sight, h
 	switch s.contact.state {
 	case Maintenance:
 		return // absent: it has no configuration
+	case Foreign:
+		live.Unreachable[id] = "it belongs to another cluster, " + s.contact.fingerprint
 	case Ours:
 		switch {
 		case s.err != nil:

@@ -2,12 +2,14 @@ package talos
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"bastide/internal/outcome"
+	"bastide/internal/plan"
 	"bastide/internal/vault"
 )
 
@@ -82,6 +84,15 @@ func TestFieldReport09AnotherClustersNode(t *testing.T) {
 	_, err = s.observe()
 	s.refuses(err, outcome.Refused, stranger.Fingerprint(), bundle(t).Fingerprint(), "nothing was changed")
 	s.transcript()
+	shown, err := s.cluster.Interpret(t.Context(), s.graph, plan.Live{}, s.cluster.Look(t.Context(), plan.Live{Steps: cloud(s.estate)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, why := range map[string]string{"machine/staging-cp-2": stranger.Fingerprint(), "machine/staging-cp-1": "", etcdUp: "staging-cp-2", "kubernetes-nodes/staging": "staging-cp-2"} {
+		if got := shown.Unreachable[id]; (got == "") != (why == "") || !strings.Contains(got, why) {
+			t.Errorf("%s: %q, want %q", id, got, why)
+		}
+	}
 	live, err := s.cluster.LiveFingerprint(context.Background())
 	if err != nil || live != stranger.Fingerprint() {
 		t.Errorf("live fingerprint %s, %v", live, err)

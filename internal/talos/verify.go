@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"bastide/internal/estate"
@@ -20,18 +21,25 @@ type Check struct {
 	Have string `json:"have"`
 	Fix  string `json:"fix,omitempty"` // what to do when it is not OK
 
-	passing bool // it is not OK and may come right by itself, as while a node restarts
+	passing   bool // it is not OK and may come right by itself, as while a node restarts
+	elsewhere bool
 }
+
+// Own says whether nothing but the checks looks at this. The others repeat what
+// plan and status show in their own way: identity, configuration, and what etcd
+// and Kubernetes say of the node.
+func (c Check) Own() bool { return !c.elsewhere }
 
 // Verify reads from the running nodes what the file asks for and what only
 // they can tell: it does not trust that applying was enough. gateway is the
 // gateway's public address. Checks come in the order of the nodes. A node that
 // cannot be read is a failed check, never an omitted one; what a restart would
-// explain is looked at again for a while.
-func (c *Cluster) Verify(ctx context.Context, gateway netip.Addr) []Check {
+// explain is looked at again for a while. Nodes that are off are named, and are
+// not waited for.
+func (c *Cluster) Verify(ctx context.Context, gateway netip.Addr, off ...string) []Check {
 	var checks []Check
 	_ = c.until(ctx, c.limits.Patience, func(ctx context.Context) error {
-		seen := c.verify(ctx, gateway)
+		seen := c.verify(ctx, gateway, off)
 		if ctx.Err() != nil && checks != nil {
 			return nil
 		}
@@ -44,21 +52,30 @@ func (c *Cluster) Verify(ctx context.Context, gateway netip.Addr) []Check {
 	return checks
 }
 
-func (c *Cluster) verify(ctx context.Context, gateway netip.Addr) []Check {
+// verify asks nodes, etcd and Kubernetes at the same time.
+func (c *Cluster) verify(ctx context.Context, gateway netip.Addr, off []string) []Check {
 	nodes := c.estate.Nodes()
-	results := make([][]Check, len(nodes))
-	kube, kubeErr := c.KubernetesNodes(ctx)
-	health := c.EtcdHealth(ctx)
+	verifiers := make([]*verifier, len(nodes))
+	var kube []KubernetesNode
+	var kubeErr error
+	var health EtcdHealth
+	var others sync.WaitGroup
+	others.Go(func() { kube, kubeErr = c.KubernetesNodes(ctx) })
+	others.Go(func() { health = c.EtcdHealth(ctx, off...) })
 	inTurn(len(nodes), atOnce, func(i int) {
-		v := &verifier{c: c, node: nodes[i], gateway: gateway}
-		v.all(ctx)
+		verifiers[i] = &verifier{c: c, node: nodes[i], gateway: gateway}
+		verifiers[i].all(ctx, slices.Contains(off, nodes[i].Name))
+	})
+	others.Wait()
+	var checks []Check
+	for _, v := range verifiers {
 		v.kubernetes(kube, kubeErr)
 		if v.node.Role == estate.RoleControlPlane {
 			v.etcd(health)
 		}
-		results[i] = v.checks
-	})
-	return slices.Concat(results...)
+		checks = append(checks, v.checks...)
+	}
+	return checks
 }
 
 // Failed are the checks that are not OK.
@@ -92,15 +109,25 @@ func (v *verifier) perhaps() {
 	last.passing = !last.OK
 }
 
+// elsewhere marks the last check as one that plan and status make too.
+func (v *verifier) elsewhere() { v.checks[len(v.checks)-1].elsewhere = true }
+
 // unread records that something could not be read, which is not OK.
 func (v *verifier) unread(name, want string, err error) {
 	v.add(name, false, want, "could not be read: "+err.Error(), "bring the node back, then check again")
 	v.perhaps()
 }
 
-func (v *verifier) all(ctx context.Context) {
+// all asks the node itself.
+func (v *verifier) all(ctx context.Context, off bool) {
+	if off {
+		v.add("cluster", false, v.c.bundle.Fingerprint(), machineOff, "switch it on with `bastide up`")
+		v.elsewhere()
+		return
+	}
 	seen, s, err := v.c.visit(ctx, v.node)
 	v.add("cluster", seen.state == Ours, v.c.bundle.Fingerprint(), identity(seen), "use the secrets bundle of this cluster")
+	v.elsewhere()
 	if seen.state != Ours {
 		if seen.state != Foreign {
 			v.perhaps()
@@ -141,17 +168,20 @@ func (v *verifier) kubernetes(nodes []KubernetesNode, err error) {
 	version, address := "v"+v.c.estate.Kubernetes.Version, v.c.addresses.Nodes[v.node.Name].String()
 	if err != nil {
 		v.unread("Kubernetes node", "Ready", err)
+		v.elsewhere()
 		return
 	}
 	i := slices.IndexFunc(nodes, func(n KubernetesNode) bool { return n.Name == v.node.Name })
 	if i < 0 {
 		v.add("Kubernetes node", false, "Ready", "it has not joined", "look at its kubelet with `talosctl logs kubelet`")
 		v.perhaps()
+		v.elsewhere()
 		return
 	}
 	n := nodes[i]
 	v.add("Kubernetes node", n.Ready, "Ready", strings.TrimSpace(map[bool]string{true: "Ready", false: "not Ready"}[n.Ready]+" "+n.Why), "look at it with `kubectl describe node "+n.Name+"`")
 	v.perhaps()
+	v.elsewhere()
 	v.add("Kubernetes version", n.KubeletVersion == version, version, n.KubeletVersion, "upgrade Kubernetes, or set kubernetes.version to what runs")
 	v.add("Kubernetes address", slices.Equal(n.InternalIPs, []string{address}), address, strings.Join(n.InternalIPs, " "), "run `bastide up`: machine.kubelet.nodeIP.validSubnets binds the kubelet")
 }
@@ -164,6 +194,7 @@ func (v *verifier) etcd(h EtcdHealth) {
 	}
 	v.add("etcd voter", ok, "a healthy voter", have, "look at it with `talosctl logs etcd`")
 	v.perhaps()
+	v.elsewhere()
 }
 
 // LiveFingerprint is the identity of the live estate, asked of the nodes that

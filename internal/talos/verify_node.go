@@ -59,12 +59,15 @@ func (v *verifier) configuration(ctx context.Context, s *session) {
 		return
 	}
 	v.add("installer image", p.Machine().Install().Image() == image, image, p.Machine().Install().Image(), "run `bastide up`")
+	v.elsewhere()
 	v.add("no change waits for a reboot", !have.staged, "nothing staged", map[bool]string{true: "a staged change", false: "nothing staged"}[have.staged], "run `bastide up`")
+	v.elsewhere()
 	if v.gateway.IsValid() {
 		addresses := v.c.addresses
 		addresses.Gateway = v.gateway
 		if wanted, err := v.c.renderer.Node(v.node, addresses); err == nil {
 			v.add("configuration", wanted.Digest == have.digest, wanted.Digest, have.digest, "run `bastide up`")
+			v.elsewhere()
 		}
 	}
 }
