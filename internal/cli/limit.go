@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,28 +25,39 @@ func (a *app) limit(cmd *cobra.Command) error {
 	return nil
 }
 
-// late is why a command ends that has used up its time.
+// late is why a command ends that has used up its time. One that only looks at
+// an environment, or had not yet begun to change it, could not tell how things
+// are and touched nothing.
 func (a *app) late() *outcome.Error {
-	return outcome.Fail("the command did not end in time", fmt.Sprintf("--timeout allows %s", a.timeout), "give it more time, or run it again: it continues where it stopped")
+	what, why := "the command did not end in time", fmt.Sprintf("--timeout allows %s", a.timeout)
+	if a.environment && a.resume == "" {
+		return outcome.CannotTell(what, why, "give it more time, or run it again; nothing was changed")
+	}
+	return outcome.Fail(what, why, "give it more time, or run it again: it continues where it stopped")
 }
 
 // inTime says that it was --timeout that ended a command, where the error tells
 // only that some time was over, and what was waited for.
 func (a *app) inTime(err error) error {
-	if a.timeout <= 0 || !errors.Is(err, context.DeadlineExceeded) {
+	late := a.late()
+	var told *outcome.Error
+	mine := errors.As(err, &told) && told.What == late.What
+	switch {
+	case err == nil || a.timeout <= 0 || !mine && !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case mine || told == nil:
+		waited := err.Error()
+		if mine { // it may stand inside what was waited for
+			waited = strings.TrimRight(strings.TrimSuffix(waited, told.Error()), ": \n")
+		}
+		if waited != "" {
+			late.Why += ", and it was still waiting: " + waited
+		}
+		return late.Because(err)
+	case strings.Contains(err.Error(), late.Why):
 		return err
 	}
-	var told *outcome.Error
-	if errors.As(err, &told) && told.What != a.late().What {
-		return errors.Join(err, a.late()) // it says what was waited for itself
-	}
-	if told == nil {
-		late := a.late()
-		late.Why += ", and it was still waiting: " + err.Error()
-		late.Err = err
-		return late
-	}
-	return err
+	return errors.Join(err, late) // it says what was waited for itself
 }
 
 // stopped says that somebody ended the command, where the error tells only that

@@ -24,6 +24,8 @@ func TestOutOfTime(t *testing.T) {
 	}{
 		"bare":          {fmt.Errorf("asking staging-cp-1: %w", context.DeadlineExceeded), []string{"did not end in time", "--timeout allows 3s", "asking staging-cp-1"}, outcome.Failed},
 		"told":          {reading, []string{"servers could not be listed", "--timeout allows 3s"}, outcome.Unknown},
+		"inside":        {fmt.Errorf("the SSH handshake did not end: %w", a.late()), []string{"did not end in time", "--timeout allows 3s", "the SSH handshake did not end"}, outcome.Failed},
+		"a step and it": {errors.Join(fmt.Errorf("a step: %w", reading), a.late()), []string{"servers could not be listed", "--timeout allows 3s"}, outcome.Unknown},
 		"the cause":     {a.late().Because(context.DeadlineExceeded), []string{"--timeout allows 3s"}, outcome.Failed},
 		"another error": {errors.New("boom"), []string{"boom"}, outcome.Failed},
 	} {
@@ -38,6 +40,25 @@ func TestOutOfTime(t *testing.T) {
 				t.Errorf("exit code %d", outcome.CodeOf(err))
 			}
 		})
+	}
+}
+
+// A command that looks, or has not begun to change anything, could not tell: the
+// same code whatever it was that it waited for.
+func TestOutOfTimeBeforeAnythingWasBegun(t *testing.T) {
+	for name, err := range map[string]error{
+		"bare":   fmt.Errorf("asking staging-cp-1: %w", context.DeadlineExceeded),
+		"cause":  (&app{timeout: time.Second}).late(), // as it was when the time began to run
+		"inside": fmt.Errorf("the SSH handshake did not end: %w", (&app{timeout: time.Second}).late()),
+	} {
+		looking := &app{timeout: time.Second, environment: true}
+		if got := looking.inTime(err); outcome.CodeOf(got) != outcome.Unknown || !strings.Contains(got.Error(), "nothing was changed") {
+			t.Errorf("%s, looking: %v", name, got)
+		}
+		begun := &app{timeout: time.Second, environment: true, resume: "bastide up envs/staging"}
+		if got := begun.inTime(err); outcome.CodeOf(got) != outcome.Failed || !strings.Contains(got.Error(), "continues where it stopped") {
+			t.Errorf("%s, begun: %v", name, got)
+		}
 	}
 }
 

@@ -37,11 +37,12 @@ type app struct {
 	timeout time.Duration
 	cancel  context.CancelFunc
 	// progress is the account that notes about nodes go to, while there is one.
-	progress atomic.Pointer[ui.Progress]
-	waiting  sync.Map      // nodes of which it was said that they are waited for
-	writes   bool          // only up, destroy and unlock may change something at Scaleway
-	patience time.Duration // how long nodes that do not answer are looked for
-	resume   string        // the command that goes on after a failure, once something was begun
+	progress    atomic.Pointer[ui.Progress]
+	waiting     sync.Map      // nodes of which it was said that they are waited for
+	writes      bool          // only up, destroy and unlock may change something at Scaleway
+	environment bool          // an environment was opened: the command is about what lives
+	patience    time.Duration // how long nodes that do not answer are looked for
+	resume      string        // the command that goes on after a failure, once something was begun
 }
 
 // Main runs one command line and returns the process's exit code.

@@ -41,6 +41,7 @@ func (a *app) open(path string) (*session.Session, error) {
 			return vault.NewSecret(string(text)), err
 		}
 	}
+	a.environment = true
 	return session.Open(c)
 }
 
