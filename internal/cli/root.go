@@ -61,7 +61,8 @@ func Main(ctx context.Context, s Streams, args []string) outcome.Code {
 	if err == nil {
 		return outcome.Done
 	}
-	if a.ui == nil { // the flags themselves were wrong
+	if a.ui == nil { // the command line itself was wrong
+		a.output = asked(args)
 		a.choosePrinter(false)
 	}
 	var quiet exit
@@ -129,6 +130,7 @@ interrupted.`,
 		a.simCommand(), a.rehearseCommand(), a.versionCommand(),
 	)
 	strict(root)
+	strictHelp(root)
 	return root
 }
 
