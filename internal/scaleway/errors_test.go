@@ -29,7 +29,7 @@ func TestFieldReport45RefusalsSayWhat(t *testing.T) {
 		want  []string
 	}{
 		"stock": {reply{status: 403, body: `{"type":"out_of_stock","message":"m","resource":"PLAY2-NANO"}`},
-			[]string{"server staging-cp-1 (PLAY2-NANO in fr-par-1)", "PLAY2-NANO is out of stock", "another type or zone"}},
+			[]string{"server staging-cp-1 (PLAY2-NANO in fr-par-1)", "PLAY2-NANO is out of stock in fr-par-1", "another type or zone"}},
 		"quota": {reply{status: 403, body: `{"type":"quotas_exceeded","message":"m","details":[{"resource":"cp_servers_type_PLAY2_NANO","quota":5,"current":5}]}`},
 			[]string{"server staging-cp-1", "cp_servers_type_PLAY2_NANO allows 5 and 5 are in use", "higher quota"}},
 		"permission": {reply{status: 403, body: `{"type":"permissions_denied","message":"m","details":[{"resource":"compute_servers","action":"write"}]}`},

@@ -42,7 +42,7 @@ func (c *Cloud) explain(err error) (why, do string) {
 	case errors.As(err, &quota):
 		return quotas(quota), "delete what is not needed or ask Scaleway for a higher quota, then run the command again"
 	case errors.As(err, &stock):
-		return fmt.Sprintf("%s is out of stock", orText(stock.Resource, "it")), "choose another type or zone in the file, or try again later"
+		return fmt.Sprintf("%s is out of stock in %s", orText(stock.Resource, "it"), c.zone), "choose another type or zone in the file, or try again later"
 	case errors.As(err, &denied):
 		var parts []string
 		for _, d := range denied.Details {
@@ -86,6 +86,10 @@ func (c *Cloud) answered(r *scw.ResponseError) (why, do string) {
 	message := orText(strings.TrimSpace(strings.TrimPrefix(r.Message, fmt.Sprint(r.StatusCode))), http.StatusText(r.StatusCode))
 	why, do = fmt.Sprintf("Scaleway answered %d: %s", r.StatusCode, message), again
 	switch {
+	case r.StatusCode >= 300 && r.StatusCode < 400:
+		// The API sends nobody elsewhere: a proxy's login page, or the address of
+		// something else.
+		return why + ", which sends the call elsewhere; it was not followed there, so that nobody else gets the key", "check " + c.where()
 	case r.StatusCode == http.StatusUnauthorized:
 		return why + ", so it does not accept " + c.access.String(), c.otherKey()
 	case r.StatusCode == http.StatusForbidden:

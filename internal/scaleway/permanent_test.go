@@ -50,7 +50,7 @@ var refusals = map[string]struct {
 	"quota": {fault.HTTPRule{Status: 403, Body: map[string]any{"type": "quotas_exceeded", "message": "quota exceeded", "details": []map[string]any{{"resource": "some_quota", "quota": 5, "current": 5}}}},
 		[]string{"the quota some_quota allows 5 and 5 are in use", "higher quota"}, ""},
 	"stock": {fault.HTTPRule{Status: 503, Body: map[string]any{"type": "out_of_stock", "message": "m", "resource": "some type"}},
-		[]string{"some type is out of stock", "another type or zone"}, ""},
+		[]string{"some type is out of stock in fr-par-1", "another type or zone"}, ""},
 	"permission": {fault.HTTPRule{Status: 403, Body: map[string]any{"type": "permissions_denied", "message": "m", "details": []map[string]any{{"action": "write", "resource": "compute_servers"}}}},
 		[]string{"SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY", "write on compute_servers", project, "InstancesFullAccess"}, "run the command again"},
 	"argument": {fault.HTTPRule{Status: 400, Body: map[string]any{"type": "invalid_arguments", "message": "m", "details": []map[string]any{{"argument_name": "some_field", "reason": "constraint", "help_message": "too odd"}}}},
@@ -97,6 +97,8 @@ func TestPermanentRefusalOfEveryChange(t *testing.T) {
 					says, not = []string{"no permission", "by hand", sshKey}, "" // a person can do it
 				case strings.HasSuffix(change.path, "action") && name == "parent is gone":
 					says = []string{"it cannot be found any more"} // it is the server itself that is gone
+				case strings.HasSuffix(change.path, "action") && (name == "stock" || name == "quota"):
+					says = slices.Concat(says, []string{"PLAY2-", "in fr-par-1)"}) // what another choice needs
 				}
 				for _, word := range slices.Concat(change.names, says) {
 					if !strings.Contains(err.Error(), word) {

@@ -2,6 +2,7 @@ package scaleway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,7 +62,7 @@ func (c *Cloud) power(ctx context.Context, name, id string, goal instance.Server
 			}
 			_, err = c.instances.ServerAction(&instance.ServerActionRequest{Zone: c.zone, ServerID: id, Action: action}, scw.WithContext(ctx))
 			if err != nil && !passing(err) {
-				return s, c.raced(ctx, id, goal, err)
+				return s, c.scarce(name, verb, s, c.raced(ctx, id, goal, err))
 			}
 			return s, nil
 		},
@@ -85,6 +86,17 @@ func (c *Cloud) raced(ctx context.Context, id string, goal instance.ServerState,
 		return nil
 	}
 	return refusal
+}
+
+// scarce names type and zone where what is refused is a machine to run on: with
+// them a person can choose another.
+func (c *Cloud) scarce(name, verb string, s *instance.Server, refusal error) error {
+	var stock *scw.OutOfStockError
+	var quota *scw.QuotasExceededError
+	if !errors.As(refusal, &stock) && !errors.As(refusal, &quota) {
+		return refusal
+	}
+	return c.failed(fmt.Sprintf("the server %s (%s in %s) did not %s", name, s.CommercialType, s.Zone, verb), refusal)
 }
 
 func atRest(s *instance.Server) bool {

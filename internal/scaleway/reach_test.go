@@ -186,8 +186,14 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	for _, status := range []int{301, 302, 307, 308} {
 		c, _ := testCloud(t, http.RedirectHandler(elsewhere.URL, status))
-		if _, err := c.Inventory(t.Context()); outcome.CodeOf(err) != outcome.Unknown {
+		_, err := c.Inventory(t.Context())
+		if outcome.CodeOf(err) != outcome.Unknown {
 			t.Errorf("%d: %v", status, err)
+		}
+		for _, w := range []string{fmt.Sprint("answered ", status), "sends the call elsewhere", "check the API's address in SCW_API_URL"} {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%d: %q lacks %q", status, err, w)
+			}
 		}
 	}
 }
