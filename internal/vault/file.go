@@ -89,7 +89,7 @@ func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
 			"if the cluster exists, bring the file back or its bundle with `bastide secrets import ENV FILE`; only for one that was never raised, make it with `bastide secrets new ENV`")
 	}
 	if errors.As(err, new(*estate.TooLargeError)) {
-		return nil, outcome.Refuse("the secrets bundle "+f.Path+" cannot be used", "", "restore the file from a copy").Because(err)
+		return nil, outcome.Refuse("the secrets bundle "+f.Path+" cannot be used", "", restore).Because(err)
 	}
 	if err != nil {
 		return nil, outcome.CannotTell("could not read the secrets bundle "+f.Path, "", "check the file's permissions").Because(err)
@@ -100,14 +100,28 @@ func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
 	}
 	plain, err := unseal(sealed, identities)
 	if err != nil {
-		return nil, outcome.Refuse("could not decrypt the secrets bundle "+f.Path, "",
-			"point "+IdentityVariable+" to the identity of one of secrets.recipients").Because(err)
+		return nil, outcome.Refuse("could not decrypt the secrets bundle "+f.Path, "", adviceOn(sealed, err)).Because(err)
 	}
 	b, err := Parse(plain, now)
 	if err != nil {
-		return nil, outcome.Refuse("the secrets bundle "+f.Path+" cannot be used", "", "restore the file from a copy").Because(err)
+		return nil, outcome.Refuse("the secrets bundle "+f.Path+" cannot be used", "", restore).Because(err)
 	}
 	return b, nil
+}
+
+// restore is the advice about a bundle that is of no use any more.
+const restore = "restore the file from a copy, such as an earlier version in git; a new bundle would be another cluster's"
+
+// adviceOn tells a wrong identity, a file that age did not write and one that
+// was damaged apart: each needs something else.
+func adviceOn(sealed []byte, err error) string {
+	switch {
+	case errors.Is(err, errNoMatch):
+		return "point " + IdentityVariable + " to the identity of one of the recipients that it was encrypted to; a recipient that was added to secrets.recipients later is not one of them"
+	case !encrypted(sealed):
+		return restore + "; if this is the bundle itself, unencrypted, move it away and take it in with `bastide secrets import ENV FILE`"
+	}
+	return restore
 }
 
 func (f File) vacant() error {
@@ -198,8 +212,14 @@ func seal(plain []byte, recipients []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// errNoMatch is a file that is whole, as far as was read, and for somebody else.
+var errNoMatch = errors.New("none of the identities can decrypt it")
+
 func unseal(sealed []byte, identities []age.Identity) ([]byte, error) {
 	var in io.Reader = bytes.NewReader(sealed)
+	if !encrypted(sealed) {
+		return nil, errors.New("it is not a file that age has encrypted")
+	}
 	if bytes.HasPrefix(bytes.TrimSpace(sealed), []byte(armor.Header)) {
 		in = armor.NewReader(in)
 	}
@@ -207,9 +227,9 @@ func unseal(sealed []byte, identities []age.Identity) ([]byte, error) {
 	if err != nil {
 		var none *age.NoIdentityMatchError
 		if errors.As(err, &none) {
-			return nil, errors.New("none of the identities can decrypt it")
+			return nil, errNoMatch
 		}
-		return nil, err
+		return nil, fmt.Errorf("it is damaged: %w", err)
 	}
 	plain, err := io.ReadAll(io.LimitReader(r, maxBundle+1))
 	if err != nil {

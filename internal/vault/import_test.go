@@ -133,6 +133,39 @@ func TestEncryptedFileThatIsNotWhole(t *testing.T) {
 	}
 }
 
+// What helps depends on what is wrong: another identity does not mend a file.
+func TestAdviceOnAFileThatCannotBeDecrypted(t *testing.T) {
+	file, keys := person(t)
+	b, err := file.New("v1.13.5", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, _ := b.encode()
+	mine, err := age.ParseX25519Recipient(file.Recipients[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, _ := age.GenerateX25519Identity()
+	good, binary := sealedFor(t, true, plain, mine), sealedFor(t, false, plain, mine)
+	for name, c := range map[string]struct {
+		sealed    []byte
+		says, not string
+	}{
+		"empty":             {nil, "not a file that age has encrypted; restore the file from a copy", IdentityVariable},
+		"truncated":         {good[:len(good)/2], "restore the file from a copy", IdentityVariable},
+		"truncated binary":  {binary[:len(binary)-1], "may be corrupted or tampered with; restore the file from a copy", IdentityVariable},
+		"not encrypted":     {plain, "secrets import ENV FILE", IdentityVariable},
+		"for somebody else": {sealedFor(t, true, plain, stranger.Recipient()), "point " + IdentityVariable, "restore"},
+	} {
+		if err := os.WriteFile(file.Path, c.sealed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Load(keys, now); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: %v, want %q and not %q", name, err, c.says, c.not)
+		}
+	}
+}
+
 func flipped(b []byte) []byte {
 	b = bytes.Clone(b)
 	b[len(b)/2] ^= 1
