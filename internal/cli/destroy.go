@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
 	"bastide/internal/scaleway"
@@ -21,11 +22,12 @@ func (a *app) destroyCommand() *cobra.Command {
 		Short: "Take the estate down and prove that nothing is left",
 		Long: `Take the estate down and prove that nothing is left: an inventory first, then the
 removal, then a fresh inventory. It works with a dead cluster and without the
-secrets bundle. Things without the estate's mark are named and never removed.`,
+secrets bundle, and with a file in which only the name and the place at Scaleway
+are right. Things without the estate's mark are named and never removed.`,
 		Annotations: map[string]string{streams: "yes"},
 		Example:     "  bastide destroy envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.writes = true
+			a.writes, a.need = true, estate.Place
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.destroy(ctx, s, args[0], yes) })
 		},
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/session"
 )
@@ -30,6 +31,7 @@ The exit code is the command's own.`,
 				return outcome.Refuse("the command to run was not found", "everything after -- is the command, and ENV comes before it",
 					"write bastide door ENV -- COMMAND")
 			}
+			a.need = estate.Layout
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
 				code, err := s.Enter(ctx, args[1:], a.In, a.Out, a.Err)
 				if err != nil {
@@ -62,6 +64,7 @@ node is asked. The addresses in it are private: ` + program + ` reaches them fro
 the network, or with bastide door.`,
 		Example: "  bastide " + name + " envs/staging > " + name,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.need = estate.Layout
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
 				text, err := get(s, ctx, life)
 				if err != nil {

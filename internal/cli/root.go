@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/ui"
 )
@@ -40,6 +41,7 @@ type app struct {
 	progress    atomic.Pointer[ui.Progress]
 	waiting     sync.Map      // nodes of which it was said that they are waited for
 	writes      bool          // only up, destroy and unlock may change something at Scaleway
+	need        estate.Need   // how much of the environment's file the command stands on
 	environment bool          // an environment was opened: the command is about what lives
 	patience    time.Duration // how long nodes that do not answer are looked for
 	resume      string        // the command that goes on after a failure, once something was begun

@@ -18,7 +18,7 @@ import (
 // is told what nodes are waited for.
 func (a *app) open(path string) (*session.Session, error) {
 	c := session.Config{
-		Path: path, LookupEnv: os.LookupEnv, UserAgent: "bastide/" + Version, Command: a.command + " " + path, Patience: a.patience, ReadOnly: !a.writes, Notice: a.ui.Notice, Learnt: a.ui.Redact,
+		Path: path, Need: a.need, LookupEnv: os.LookupEnv, UserAgent: "bastide/" + Version, Command: a.command + " " + path, Patience: a.patience, ReadOnly: !a.writes, Notice: a.ui.Notice, Learnt: a.ui.Redact,
 		Note: func(node, text string) {
 			if p := a.progress.Load(); p != nil {
 				(*p).Note("machine/"+node, text)

@@ -16,27 +16,24 @@ import (
 // file itself, and checks the files that it names. Everything found wrong is
 // returned at once, as Problems.
 func Load(path string) (*Estate, error) {
+	e, _, err := LoadFor(path, Everything)
+	return e, err
+}
+
+// read finds the estate file of a path and reads it.
+func read(path string) (file string, data []byte, err error) {
 	if path == "" { // a variable that was not set
-		return nil, Problems{{File: `""`, What: "no environment is named", Why: "an empty name is nobody's, and is not taken for the current directory",
+		return "", nil, Problems{{File: `""`, What: "no environment is named", Why: "an empty name is nobody's, and is not taken for the current directory",
 			Hint: "name the directory that holds " + FileName}}
 	}
-	file := path
+	file = path
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		file = filepath.Join(path, FileName)
 	}
-	data, err := ReadFile(file, maxFileSize)
-	if err != nil {
-		return nil, unreadable(file, err)
+	if data, err = ReadFile(file, maxFileSize); err != nil {
+		return "", nil, unreadable(file, err)
 	}
-	e, s := parse(file, data)
-	if e != nil {
-		e.Dir = filepath.Dir(file)
-		s.checkFiles(e)
-	}
-	if err := s.problems.inFileOrder().orNil(); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return file, data, nil
 }
 
 func unreadable(file string, err error) Problems {

@@ -20,7 +20,8 @@ import (
 
 // Config says which environment, and how a person is reached.
 type Config struct {
-	Path      string // ENV: a directory with estate.yaml, or the file
+	Path      string      // ENV: a directory with estate.yaml, or the file
+	Need      estate.Need // how much of it the command stands on
 	LookupEnv func(string) (string, bool)
 	UserAgent string
 	Command   string // for others to read, such as "bastide up envs/staging"
@@ -58,12 +59,17 @@ type Session struct {
 
 // Open reads the file. Nothing else is touched yet.
 func Open(c Config) (*Session, error) {
-	e, err := estate.Load(c.Path)
+	e, ignored, err := estate.LoadFor(c.Path, c.Need)
 	if err != nil {
 		return nil, outcome.Refuse(c.Path+" cannot be used", "", "").Because(err)
 	}
-	for _, w := range e.Warnings() {
-		c.Notice(w.Error())
+	for _, p := range ignored {
+		c.Notice("ignored, because this command does without it: " + p.Error())
+	}
+	if c.Need != estate.Place { // which leaves nothing to warn of
+		for _, w := range e.Warnings() {
+			c.Notice(w.Error())
+		}
 	}
 	return &Session{Estate: e, config: c}, nil
 }
