@@ -86,6 +86,7 @@ func (e *effects) wait() {
 func (e *effects) powerOn(m hardware.Machine) { e.do(m.ServerID, func() { e.machines.PowerOn(m) }) }
 func (e *effects) powerOff(id string)         { e.do(id, func() { e.machines.PowerOff(id) }) }
 func (e *effects) reboot(m hardware.Machine)  { e.do(m.ServerID, func() { e.machines.Reboot(m) }) }
+func (e *effects) removeMachine(id string)    { e.do(id, func() { e.machines.Remove(id) }) }
 func (e *effects) deleteVolume(id string)     { e.do(id, func() { e.machines.DeleteVolume(id) }) }
 func (e *effects) balance(b hardware.Balancer) {
 	e.do(b.ID, func() { e.balancers.Apply(b) })
@@ -104,6 +105,7 @@ type (
 func (noMachines) PowerOn(hardware.Machine) {}
 func (noMachines) PowerOff(string)          {}
 func (noMachines) Reboot(hardware.Machine)  {}
+func (noMachines) Remove(string)            {}
 func (noMachines) DeleteVolume(string)      {}
 func (noBalancers) Apply(hardware.Balancer) {}
 func (noBalancers) Remove(string)           {}

@@ -34,6 +34,7 @@ type hall struct {
 	mu        sync.Mutex
 	machines  map[string]hardware.Machine // powered on, by name
 	off       []string
+	removed   []string // servers that are no more
 	forgotten []string
 	balancers map[string]hardware.Balancer
 	gateways  map[string]hardware.Gateway
@@ -68,6 +69,7 @@ func (m machines) PowerOff(id string) {
 		m.off = append(m.off, id)
 	})
 }
+func (m machines) Remove(id string)       { m.with(func() { m.removed = append(m.removed, id) }) }
 func (m machines) DeleteVolume(id string) { m.with(func() { m.forgotten = append(m.forgotten, id) }) }
 func (m machines) Check(e hardware.NodeEvent) error {
 	if e.Event == "meteor" {

@@ -291,6 +291,7 @@ func (w *world) removeServer(s *server, terminated bool) {
 		w.linkIP(ip)
 	}
 	w.dropDynamicIP(s)
+	w.region.effects.removeMachine(s.ID)
 	remove(w, w.Servers, s.ID)
 }
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,7 @@ func TestPrivateEstateComesAndGoes(t *testing.T) {
 	r.do("POST", servers+"/"+server+"/action", body{"action": "poweroff"})
 	r.untilStatus(servers+"/"+server, "stopped")
 	r.do("DELETE", servers+"/"+server, nil)
+	r.eventually("the machine is forgotten", func() bool { return slices.Contains(r.hall.removed, server) })
 	for _, v := range []string{root, data} {
 		r.untilStatus(volumes+"/"+v, "available")
 		r.do("DELETE", volumes+"/"+v, nil)

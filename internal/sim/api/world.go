@@ -128,6 +128,7 @@ func (w *world) tearDown(e *effects) {
 		if s.State != stateStopped {
 			e.powerOff(s.ID)
 		}
+		e.removeMachine(s.ID)
 	}
 	for _, v := range w.Volumes.all() {
 		e.deleteVolume(v.ID)

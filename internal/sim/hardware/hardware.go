@@ -64,6 +64,9 @@ type Machines interface {
 	PowerOff(serverID string)
 	// Reboot restarts a machine with the hardware it is given.
 	Reboot(m Machine)
+	// Remove ends a machine that was deleted, and forgets it: another one may come
+	// under its name. Its disks stay.
+	Remove(serverID string)
 	// DeleteVolume forgets the contents of a volume.
 	DeleteVolume(volumeID string)
 }

@@ -131,6 +131,25 @@ func (f *Farm) PowerOff(serverID string) {
 	}
 }
 
+// Remove implements hardware.Machines. What cut it off goes with it, so that a
+// machine that gets its address later is not cut off.
+func (f *Farm) Remove(serverID string) {
+	f.mu.Lock()
+	m := f.machines[serverID]
+	delete(f.machines, serverID)
+	f.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	m.gone = true
+	m.mu.Unlock()
+	m.powerOff(errPoweredOff)
+	if len(f.named(m.hardware().Name)) == 0 {
+		f.healAll(m)
+	}
+}
+
 // DeleteVolume implements hardware.Machines.
 func (f *Farm) DeleteVolume(volumeID string) {
 	if err := os.RemoveAll(f.volumeDir(volumeID)); err != nil {

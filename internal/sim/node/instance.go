@@ -27,11 +27,15 @@ type instance struct {
 	done   chan struct{}           // closed when the power cycle has ended
 	node   *node                   // the operating system that runs now, if any
 	quirks quirks
+	gone   bool // its server was deleted: it never runs again
 }
 
 func (m *instance) powerOn(hw hardware.Machine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.gone {
+		return
+	}
 	if m.cancel != nil {
 		m.hw = hw // what is plugged in while running is seen at the next boot
 		return

@@ -24,11 +24,11 @@ func troubles() map[string]trouble {
 			}
 			m.powerOff(errPoweredOff)
 			if back > 0 {
-				f.opt.Clock.After(back, func() { f.PowerOn(m.hardware()) })
+				f.opt.Clock.After(back, func() { f.switchOn(m) })
 			}
 			return nil
 		},
-		"power-on": func(f *Farm, m *instance, _ hardware.NodeEvent) error { f.PowerOn(m.hardware()); return nil },
+		"power-on": func(f *Farm, m *instance, _ hardware.NodeEvent) error { f.switchOn(m); return nil },
 		// The machine is reset as by its button.
 		"reboot": func(_ *Farm, m *instance, _ hardware.NodeEvent) error { m.reset(m.hardware()); return nil },
 		// No packet passes between the machine and any other; with `from`, a list of
@@ -161,6 +161,16 @@ func (f *Farm) armPending(m *instance) {
 		} else {
 			act()
 		}
+	}
+}
+
+// switchOn gives a machine power again, unless it is no more.
+func (f *Farm) switchOn(m *instance) {
+	f.mu.Lock()
+	closed := f.closed
+	f.mu.Unlock()
+	if !closed {
+		m.powerOn(m.hardware())
 	}
 }
 

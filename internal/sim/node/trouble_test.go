@@ -220,18 +220,7 @@ func TestCertificatesThatAreNotWhatTheyShouldBe(t *testing.T) {
 	r := newRegion(t, nil)
 	r.event("cp-1", "maintenance-cert-change", nil)
 	r.waitMaintenance(hardwareOf("cp-1", "172.16.0.11"))
-	seen := func() [32]byte {
-		raw, err := r.fabric.Dial(short(t), testNetwork, admin, netip.MustParseAddr("172.16.0.11"), 50000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-		if err := conn.Handshake(); err != nil {
-			t.Fatal(err)
-		}
-		return sha256.Sum256(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
-	}
+	seen := func() [32]byte { return r.keyOf("172.16.0.11") }
 	if seen() == seen() {
 		t.Error("the maintenance certificate did not change")
 	}
@@ -248,6 +237,59 @@ func TestCertificatesThatAreNotWhatTheyShouldBe(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What happens to a name after its machine was deleted happens to the machine
+// that gets the name, and nothing brings the old one back.
+func TestEventsOfADeletedMachine(t *testing.T) {
+	r := newRegion(t, nil)
+	first, second := hardwareOf("cp-1", "172.16.0.11"), hardwareOf("cp-1", "172.16.0.12")
+	second.ServerID, second.Volumes[0].ID = "server-again", "volume-again"
+	other := hardwareOf("cp-2", "172.16.0.13")
+	r.waitMaintenance(first)
+	r.waitMaintenance(other)
+	r.event("cp-1", "partition", nil)
+	r.event("cp-1", "maintenance-cert-change", nil)
+	r.event("cp-1", "power-loss", map[string]any{"for": "1s"})
+	r.farm.Remove(first.ServerID)
+	// These are for whoever comes under the name.
+	r.event("cp-1", "slow-apply", map[string]any{"for": "1s"})
+	r.event("cp-1", "power-on", nil)
+	absent, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if raw, err := r.fabric.Dial(absent, testNetwork, admin, netip.MustParseAddr("172.16.0.11"), 50000); err == nil {
+		_ = raw.Close()
+		t.Error("a deleted machine answers, or an event gave it power again")
+	}
+	r.waitMaintenance(second)
+	if r.keyOf("172.16.0.12") != r.keyOf("172.16.0.12") {
+		t.Error("the new machine has the quirk of the deleted one")
+	}
+	r.event("cp-1", "maintenance-cert-change", nil)
+	if r.keyOf("172.16.0.12") == r.keyOf("172.16.0.12") {
+		t.Error("the event did not reach the new machine")
+	}
+	raw, err := r.fabric.Dial(short(t), testNetwork, netip.MustParseAddr("172.16.0.11"), netip.MustParseAddr("172.16.0.13"), 50000)
+	if err != nil {
+		t.Errorf("the address of the deleted machine is still cut off: %v", err)
+	} else {
+		_ = raw.Close()
+	}
+}
+
+// keyOf is the public key that a node shows to one contact.
+func (r *region) keyOf(addr string) [32]byte {
+	r.t.Helper()
+	raw, err := r.fabric.Dial(short(r.t), testNetwork, admin, netip.MustParseAddr(addr), 50000)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer raw.Close()
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err := conn.Handshake(); err != nil {
+		r.t.Fatal(err)
+	}
+	return sha256.Sum256(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
 }
 
 func TestUnknownEventsAreRefused(t *testing.T) {
