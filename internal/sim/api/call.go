@@ -17,6 +17,7 @@ type call struct {
 	req    *http.Request
 	body   []byte
 	header http.Header // of the answer
+	fault  string      // what the fault script did to its rights, for the log
 }
 
 // handler answers a call with a JSON value, raw text, or nothing (nil), or with

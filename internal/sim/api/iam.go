@@ -25,8 +25,9 @@ func (r *Region) iamRoutes() {
 	r.route("GET "+base+"/ssh-keys/{id}", http.StatusOK, getSSHKey)
 	r.route("PATCH "+base+"/ssh-keys/{id}", http.StatusOK, updateSSHKey)
 	r.route("DELETE "+base+"/ssh-keys/{id}", http.StatusNoContent, deleteSSHKey)
-	r.route("GET "+base+"/api-keys", http.StatusOK, listAPIKeys)
-	r.route("GET "+base+"/api-keys/{access_key}", http.StatusOK, getAPIKey)
+	r.apiKeyRoutes(base + "/api-keys")
+	r.applicationRoutes(base + "/applications")
+	r.policyRoutes(base)
 	r.route("GET "+base+"/quota", http.StatusOK, listQuotas)
 	r.route("GET "+base+"/quota/{name}", http.StatusOK, getQuota)
 }
@@ -140,32 +141,6 @@ func (w *world) authorizedKeys(projectID string) []string {
 	}
 	return out
 }
-
-// viewAPIKey shows the key in hand as one that a person made long ago; the
-// simulator has no users of its own.
-func (c *call) viewAPIKey(accessKey string) doc {
-	owner := c.defaultProject()
-	return doc{"access_key": accessKey, "secret_key": nil, "user_id": owner, "description": "", "default_project_id": owner,
-		"created_at": "2026-01-01T00:00:00.000000Z", "updated_at": "2026-01-01T00:00:00.000000Z", "expires_at": nil,
-		"editable": true, "deletable": true, "managed": false, "creation_ip": "127.0.0.1"}
-}
-
-func (c *call) defaultProject() string {
-	if len(c.Projects.Order) > 0 {
-		return c.Projects.Order[0]
-	}
-	return c.req.Header.Get("X-Auth-Token")
-}
-
-func listAPIKeys(c *call) (any, error) {
-	keys := []doc{}
-	for _, k := range c.values("access_keys", "access_key") {
-		keys = append(keys, c.viewAPIKey(k))
-	}
-	return doc{"api_keys": keys, "total_count": len(keys)}, nil
-}
-
-func getAPIKey(c *call) (any, error) { return c.viewAPIKey(c.path("access_key")), nil }
 
 // quotas are the documented ones of an account whose identity is validated.
 var quotas = []struct {

@@ -70,6 +70,9 @@ func (c *call) pathIdentifier() (argument, id string) {
 	for i, s := range segments {
 		if s == id && i > 0 {
 			kind := strings.ReplaceAll(segments[i-1], "-", "_")
+			if y, ok := strings.CutSuffix(kind, "ies"); ok {
+				return y + "y_id", id
+			}
 			return strings.TrimSuffix(kind, "s") + "_id", id
 		}
 	}

@@ -92,6 +92,11 @@ func (r *Region) LoadFaults(s fault.Script) error {
 			return fmt.Errorf("fault script: event %s for node %s: %w", e.Event, e.Node, err)
 		}
 	}
+	for i, p := range s.Permissions {
+		if err := checkDenied(p.Deny); err != nil {
+			return fmt.Errorf("fault script: permission rule %d: %w", i+1, err)
+		}
+	}
 	if err := r.faults.Load(s); err != nil {
 		return err
 	}
@@ -178,6 +183,13 @@ func collect[T resource](out *[]Owned, product string, t *table[T], view func(T)
 func (c *call) inventory() []Owned {
 	var out []Owned
 	collect(&out, "iam", c.SSHKeys, c.viewSSHKey, nil)
+	collect(&out, "iam", c.APIKeys, viewAPIKey, nil)
+	collect(&out, "iam", c.Applications, c.viewApplication, nil)
+	collect(&out, "iam", c.Policies, c.viewPolicy, nil)
+	collect(&out, "secret-manager", c.Secrets, viewSecret, nil)
+	collect(&out, "registry", c.Namespaces, c.viewNamespace, nil)
+	collect(&out, "registry", c.RegistryImages, viewRegistryImage, nil)
+	collect(&out, "domain", c.Zones, viewDNSZone, func(z *dnsZone) bool { return z.Subdomain == "" })
 	collect(&out, "vpc", c.VPCs, c.viewVPC, func(v *vpc) bool { return v.Default })
 	collect(&out, "vpc", c.PrivateNetworks, c.viewPrivateNetwork, nil)
 	collect(&out, "vpc", c.Routes, c.viewRoute, nil)

@@ -36,8 +36,11 @@ type Options struct {
 	Projects []string
 	// Organization owns the projects; empty means each project's own id.
 	Organization string
-	// Credentials limits secret keys. A key that is not listed may do
-	// everything, unless OnlyListed is set.
+	// Rights are those of every secret key that is neither in Credentials nor
+	// made in the region; the zero value may do everything.
+	Rights Credential
+	// Credentials limits secret keys. A key that is not listed has Rights,
+	// unless OnlyListed is set: then it is not known.
 	Credentials map[string]Credential
 	OnlyListed  bool
 	// Objects looks at an object in object storage for a snapshot import; nil
@@ -62,13 +65,6 @@ type Options struct {
 // ObjectReader tells what a disk image in object storage holds. An error makes
 // the import end in status error, as a disk that is no QCOW2 does.
 type ObjectReader func(region, bucket, key string) (sizeBytes int64, image *hardware.TalosImage, err error)
-
-// Credential is what a secret key may do.
-type Credential struct {
-	// Deny lists what is refused with 403: a product ("lb") or a product and
-	// an action ("lb:write", "block:read").
-	Deny []string
-}
 
 // Region is the simulated region. It is an http.Handler for both the Scaleway
 // API and the simulator's own pages under /sim/.
@@ -108,9 +104,9 @@ func New(opts Options) *Region {
 	return r
 }
 
-// routes is the table of contents: one line per product. Managed databases,
-// secrets, the registry, domains and Elastic Metal get their line here later;
-// object storage, which speaks another protocol, is a room of its own.
+// routes is the table of contents: one line per product. Elastic Metal gets its
+// line here later; object storage, which speaks another protocol, is a room of
+// its own.
 func (r *Region) routes() {
 	r.pageRoutes()
 	r.accountRoutes()
@@ -122,6 +118,9 @@ func (r *Region) routes() {
 	r.blockRoutes()
 	r.lbRoutes()
 	r.instanceRoutes()
+	r.secretRoutes()
+	r.registryRoutes()
+	r.dnsRoutes()
 }
 
 // Reset ends everything that runs and empties the region, then applies the

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,8 +69,9 @@ func (e logEntry) finish(a answer, f *fault.HTTP) {
 	if !a.cut {
 		e.Request.Status = a.status
 	}
+	e.Fault = a.fault
 	if f != nil {
-		e.Fault = f.Describe()
+		e.Fault = strings.TrimSpace(f.Describe() + " " + a.fault)
 	}
 	if a.killed != "" {
 		e.Fault = a.killed

@@ -48,7 +48,8 @@ func TestRecordedTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := served(t, filepath.Join(shared, "tools", "ops.txt"))
-	products := []string{"instance", "block", "vpc", "vpcgw", "ipam", "lb", "marketplace", "account", "iam"}
+	products := []string{"instance", "block", "vpc", "vpcgw", "ipam", "lb", "marketplace", "account", "iam",
+		"secret", "registry", "domain"}
 	for _, c := range []struct {
 		name, ops string
 		least     float64 // per cent
@@ -81,7 +82,7 @@ func served(t *testing.T, list string) string {
 	var kept []string
 	for _, line := range strings.Split(string(text), "\n") {
 		later := false
-		for _, p := range []string{"rdb", "registry", "secret-manager", "domain", "baremetal"} {
+		for _, p := range []string{"rdb", "baremetal"} {
 			later = later || strings.Contains(line, " /"+p+"/")
 		}
 		if !later {

@@ -27,6 +27,7 @@ type answer struct {
 	isJSON  bool
 	cut     bool // the connection ends before or within the answer
 	killed  string
+	fault   string // what the script did to the call's rights
 	effects []Effect
 }
 
@@ -117,7 +118,7 @@ func (r *Region) handle(req *http.Request, body []byte, status int, h handler, f
 	}
 	w.touched = nil
 	value, err := c.admitted(h)
-	a := answer{status: status, header: c.header, effects: w.touched}
+	a := answer{status: status, header: c.header, effects: w.touched, fault: c.fault}
 	w.touched = nil
 	var no *refusal
 	switch {
@@ -202,18 +203,8 @@ func (c *call) admitted(h handler) (any, error) {
 	if token != "" && !uuidPattern.MatchString(token) {
 		return nil, unauthenticated("invalid_argument")
 	}
-	limits, listed := c.region.opts.Credentials[token]
-	if token != "" && !listed && c.region.opts.OnlyListed {
-		return nil, unauthenticated("not_found")
-	}
-	product, action := strings.Split(c.req.URL.Path, "/")[1], "read"
-	if fault.Mutates(c.req.Method) {
-		action = "write"
-	}
-	for _, d := range limits.Deny {
-		if d == product || d == product+":"+action {
-			return nil, forbidden(product, action)
-		}
+	if err := c.permitted(token, public); err != nil {
+		return nil, err
 	}
 	if z := c.zone(); z != "" && !knownZone(z) {
 		return nil, invalid("zone", "constraint", fmt.Sprintf("zone %s does not exist", z))

@@ -63,6 +63,21 @@ type State struct {
 	LocalSnapshots  *table[*localSnapshot]
 	Images          *table[*image]
 
+	Secrets *table[*secret]
+
+	Namespaces     *table[*registryNamespace]
+	RegistryImages *table[*registryImage]
+	NamesTaken     map[string]bool // by other customers: region/name of a namespace
+
+	Zones        *table[*dnsZone]
+	DomainsKnown bool // the domains of the account were named, so there are no others
+
+	APIKeys      *table[*apiKey]
+	Applications *table[*application]
+	Policies     *table[*policy]
+	Revoked      map[string]bool // both halves of keys that were deleted
+	Rights       Credential      // of keys that nobody limited
+
 	ReverseAsked map[string]bool // names that were asked for as a reverse
 
 	NextPublic  uint16 // last public IPv4 handed out, as an offset into 127.51.0.0/16
@@ -89,7 +104,11 @@ func newWorld(o Options) *world {
 		Servers: newTable[*server]("server"), NICs: newTable[*nic]("private_nic"), FlexibleIPs: newTable[*flexibleIP]("ip"),
 		SecurityGroups: newTable[*securityGroup]("security_group"), PlacementGroups: newTable[*placementGroup]("placement_group"),
 		LocalVolumes: newTable[*localVolume]("local_volume"), LocalSnapshots: newTable[*localSnapshot]("local_snapshot"),
-		Images: newTable[*image]("image"),
+		Images:  newTable[*image]("image"),
+		Secrets: newTable[*secret]("secret"), Namespaces: newTable[*registryNamespace]("registry_namespace"),
+		RegistryImages: newTable[*registryImage]("registry_image"), NamesTaken: map[string]bool{}, Zones: newTable[*dnsZone]("dns_zone"),
+		APIKeys: newTable[*apiKey]("api_key"), Applications: newTable[*application]("application"), Policies: newTable[*policy]("policy"),
+		Revoked: map[string]bool{}, Rights: o.Rights,
 	}
 	w.NextPublic = uint16(o.PublicBlock) * 1024
 	w.Open = len(o.Projects) == 0

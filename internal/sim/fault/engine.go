@@ -29,6 +29,7 @@ type Engine struct {
 	rpcSeen  []int
 	rpcHits  []int
 	moments  []moment // per event
+	rights   []Hits   // per permission rule
 	mutating int
 	killed   []bool
 }
@@ -58,6 +59,7 @@ func (e *Engine) set(s Script) {
 	e.httpHits = make([]int, len(s.HTTP))
 	e.rpcSeen, e.rpcHits = make([]int, len(s.RPC)), make([]int, len(s.RPC))
 	e.moments = momentsOf(s.Events)
+	e.rights = make([]Hits, len(s.Permissions))
 	e.killed = make([]bool, len(s.Kill))
 }
 
@@ -171,6 +173,25 @@ func (e *Engine) RPC(node, method string) *RPC {
 	return hit
 }
 
+// Permission asks whether a rule refuses a call for want of a right; needs says
+// whether the call needs one of the rights that a rule denies. It answers with
+// the rule's name.
+func (e *Engine) Permission(needs func(deny []string) bool) (rule string, refused bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, p := range e.script.Permissions {
+		if !needs(p.Deny) {
+			continue
+		}
+		e.rights[i].Matched++
+		if !refused && p.hits(e.rights[i].Matched) {
+			e.rights[i].Acted++
+			rule, refused = p.Name, true
+		}
+	}
+	return rule, refused
+}
+
 // servedBy matches the name of the node that serves a call; an empty pattern is
 // any.
 func servedBy(pattern, node string) bool { return pattern == "" || glob(pattern, node) }
@@ -182,12 +203,13 @@ func called(pattern, method string) bool {
 
 // Counts is a script with how often each rule matched and acted.
 type Counts struct {
-	Script   Script `json:"script"`
-	HTTP     []Hits `json:"http"`
-	RPC      []Hits `json:"rpc"`
-	Events   []Hits `json:"events"`
-	Mutating int    `json:"mutating_calls"`
-	Killed   []bool `json:"killed"`
+	Script      Script `json:"script"`
+	HTTP        []Hits `json:"http"`
+	RPC         []Hits `json:"rpc"`
+	Events      []Hits `json:"events"`
+	Permissions []Hits `json:"permissions"`
+	Mutating    int    `json:"mutating_calls"`
+	Killed      []bool `json:"killed"`
 }
 
 // Hits counts for one rule.
@@ -200,7 +222,7 @@ type Hits struct {
 func (e *Engine) Counts() Counts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := Counts{Script: e.script, HTTP: []Hits{}, RPC: []Hits{}, Events: []Hits{}, Mutating: e.mutating, Killed: append([]bool{}, e.killed...)}
+	c := Counts{Script: e.script, HTTP: []Hits{}, RPC: []Hits{}, Events: []Hits{}, Permissions: append([]Hits{}, e.rights...), Mutating: e.mutating, Killed: append([]bool{}, e.killed...)}
 	for i := range e.script.HTTP {
 		h := Hits{Acted: e.httpHits[i]}
 		for _, n := range e.seen[i] {

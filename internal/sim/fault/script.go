@@ -12,6 +12,8 @@
 //	events:
 //	  - {node: staging-cp-2, event: power-loss}
 //	  - {node: staging-cp-3, event: reboot, on: {rpc: Bootstrap, node: staging-cp-1, nth: 1, when: after}}
+//	permissions:
+//	  - {deny: [SecretManagerSecretAccess, iam], count: 3}
 //	kill:
 //	  - {nth: 7, pid: 4242, when: after}
 //	store:
@@ -34,8 +36,10 @@ type Script struct {
 	HTTP   []HTTPRule  `yaml:"http" json:"http,omitempty"`
 	RPC    []RPCRule   `yaml:"rpc" json:"rpc,omitempty"`
 	Events []EventRule `yaml:"events" json:"events,omitempty"`
-	Kill   []KillRule  `yaml:"kill" json:"kill,omitempty"`
-	Store  Store       `yaml:"store" json:"store,omitzero"`
+	// Permissions take rights from every key.
+	Permissions []PermissionRule `yaml:"permissions" json:"permissions,omitempty"`
+	Kill        []KillRule       `yaml:"kill" json:"kill,omitempty"`
+	Store       Store            `yaml:"store" json:"store,omitzero"`
 }
 
 // Store makes object storage one of the weaker stores that also call themselves
@@ -117,6 +121,17 @@ type RPCRule struct {
 	DropReply bool `yaml:"dropReply" json:"dropReply,omitempty"`
 }
 
+// PermissionRule refuses calls as for a key that lacks a right. When counts the
+// calls that need one of the rights.
+type PermissionRule struct {
+	Name string `yaml:"name" json:"name,omitempty"`
+	// Deny names products (iam), products with an action (lb:write) and IAM's
+	// permission sets (SecretManagerSecretAccess), which are checked when the
+	// script is loaded into a region.
+	Deny []string `yaml:"deny" json:"deny"`
+	When `yaml:",inline"`
+}
+
 // KillRule ends a process with SIGKILL at the nth mutating call of the script,
 // before or after the call takes effect.
 type KillRule struct {
@@ -180,6 +195,14 @@ func (s Script) check() error {
 	for i, e := range s.Events {
 		if err := e.check(); err != nil {
 			return fmt.Errorf("event %d: %w", i+1, err)
+		}
+	}
+	for i, p := range s.Permissions {
+		if len(p.Deny) == 0 {
+			return fmt.Errorf("permission rule %d: deny is empty, and the rule does nothing", i+1)
+		}
+		if err := p.When.check(); err != nil {
+			return fmt.Errorf("permission rule %d: %w", i+1, err)
 		}
 	}
 	for i, k := range s.Kill {
