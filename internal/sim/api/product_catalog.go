@@ -6,11 +6,13 @@ import (
 	"strings"
 )
 
-// listProducts serves the Instances of the public catalogue: what an hour costs.
+// listProducts serves the public catalogue: what a unit of a product costs in a
+// place, Instances first.
 func listProducts(c *call) (any, error) {
-	zone, ids, kinds := c.query("zone"), c.values("api_ids"), c.values("product_types")
+	zones, places := cataloguePlaces(c.query("zone"), c.query("region"))
+	ids, kinds := c.values("api_ids"), c.known("product_types")
 	out := []doc{}
-	for _, z := range catalogueZones(zone) {
+	for _, z := range zones {
 		for _, n := range catalogue().names {
 			t := catalogue().types[n]
 			if t.in(z) && oneOf(n, ids) && oneOf("instance", kinds) {
@@ -18,18 +20,23 @@ func listProducts(c *call) (any, error) {
 			}
 		}
 	}
+	out = append(out, otherProducts(zones, places, ids, kinds)...)
 	return doc{"products": list(page(c, out, "page_size", 20)), "total_count": len(out)}, nil
 }
 
-func catalogueZones(zone string) []string {
-	if zone != "" {
-		return []string{zone}
+// cataloguePlaces are the zones and regions that a query is about. One that asks
+// for a zone does not get what is sold by region, and the other way round.
+func cataloguePlaces(zone, region string) (zones, places []string) {
+	switch {
+	case zone != "":
+		return []string{zone}, nil
+	case region != "":
+		return nil, []string{region}
 	}
-	var all []string
 	for _, r := range regions {
-		all = append(all, r+"-1", r+"-2", r+"-3")
+		zones = append(zones, r+"-1", r+"-2", r+"-3")
 	}
-	return all
+	return zones, regions
 }
 
 func viewProduct(t *serverType, zone string) doc {
@@ -38,7 +45,7 @@ func viewProduct(t *serverType, zone string) doc {
 	if t.Arch == "arm64" {
 		arch = "arm64"
 	}
-	return doc{"sku": "/compute/" + strings.ToLower(strings.ReplaceAll(t.Name, "-", "_")) + "/run_" + zone,
+	return doc{"sku": "/compute/" + skuWord(t.Name) + "/run_" + skuPlace(zone),
 		"service_category": "Compute", "product_category": "Instance", "product": t.Name, "variant": t.Name + " - " + zone,
 		"description": fmt.Sprintf("%s - %s (%v€ per hour)", t.Name, zone, t.Hourly), "locality": doc{"zone": zone},
 		"price": doc{"retail_price": doc{"currency_code": "EUR", "units": nanos / 1e9, "nanos": nanos % 1e9}},

@@ -137,14 +137,11 @@ func (c *call) place(s *secret, name, path string) error {
 	if !secretName.MatchString(name) {
 		return invalid("name", "format", "name must be 1 to 255 letters, digits, dots, dashes or underscores")
 	}
-	if path == "" {
-		path = "/"
-	}
-	if !strings.HasPrefix(path, "/") {
+	if path != "" && !strings.HasPrefix(path, "/") {
 		return invalid("path", "format", "path must begin with /")
 	}
-	if path != "/" {
-		path = strings.TrimRight(path, "/")
+	if path = strings.TrimRight(path, "/"); path == "" {
+		path = "/"
 	}
 	if c.Secrets.any(func(o *secret) bool {
 		return o.ID != s.ID && o.Region == s.Region && o.Project == s.Project && o.Name == name && o.Path == path
