@@ -6,15 +6,20 @@ import (
 
 	account "github.com/scaleway/scaleway-sdk-go/api/account/v3"
 	block "github.com/scaleway/scaleway-sdk-go/api/block/v1"
+	domain "github.com/scaleway/scaleway-sdk-go/api/domain/v2beta1"
 	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/instance/v1"
 	ipam "github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/marketplace/v2"
 	product_catalog "github.com/scaleway/scaleway-sdk-go/api/product_catalog/v2alpha1"
+	registrysdk "github.com/scaleway/scaleway-sdk-go/api/registry/v1"
+	secret "github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
 	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
 	"github.com/scaleway/scaleway-sdk-go/scw"
+
+	"bastide/internal/sim/api"
 )
 
 // The official SDK reads every kind of answer and knows every kind of error.
@@ -140,8 +145,12 @@ func TestOfficialSDK(t *testing.T) {
 	try("groups", int(sgs.TotalCount), err, 1)
 	rules, err := computeAPI.ListSecurityGroupRules(&instance.ListSecurityGroupRulesRequest{SecurityGroupID: sgs.SecurityGroups[0].ID}, all)
 	try("mail rules", int(rules.TotalCount), err, 6)
-	prices, err := product_catalog.NewPublicCatalogAPI(client).ListPublicCatalogProducts(&product_catalog.PublicCatalogAPIListPublicCatalogProductsRequest{}, all)
-	try("prices", int(prices.TotalCount), err, 135)
+	// Without a place the SDK asks for its default region, where no Instances are sold: those are a zone's.
+	pricesAPI, place := product_catalog.NewPublicCatalogAPI(client), scw.Zone(zone)
+	prices, err := pricesAPI.ListPublicCatalogProducts(&product_catalog.PublicCatalogAPIListPublicCatalogProductsRequest{Zone: &place}, all)
+	try("prices of a zone", int(prices.TotalCount), err, 150)
+	prices, err = pricesAPI.ListPublicCatalogProducts(&product_catalog.PublicCatalogAPIListPublicCatalogProductsRequest{}, all)
+	try("prices of a region", int(prices.TotalCount), err, 7)
 	quotas, err := iam.NewAPI(client).ListQuota(&iam.ListQuotaRequest{}, all)
 	try("quotas", int(quotas.TotalCount), err, 3)
 	projects, err := account.NewProjectAPI(client).ListProjects(&account.ProjectAPIListProjectsRequest{}, all)
@@ -165,5 +174,76 @@ func TestOfficialSDK(t *testing.T) {
 	var wrong *scw.InvalidArgumentsError
 	if _, err := blockAPI.CreateVolume(&block.CreateVolumeRequest{Name: "v", PerfIops: scw.Uint32Ptr(1), FromEmpty: &block.CreateVolumeRequestFromEmpty{Size: scw.GB}}); !errors.As(err, &wrong) {
 		t.Errorf("odd IOPS: %v", err)
+	}
+}
+
+// The official SDK works with secrets, registries, names and keys, and tells
+// their refusals apart.
+func TestOfficialSDKOnSmallProducts(t *testing.T) {
+	r := newRegion(t)
+	client, err := scw.NewClient(scw.WithAPIURL(r.url), scw.WithAuth("SCWXXXXXXXXXXXXXXXXX", token), scw.WithHTTPClient(r.client),
+		scw.WithDefaultProjectID(project), scw.WithDefaultOrganizationID(project), scw.WithDefaultRegion("fr-par"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secretAPI := secret.NewAPI(client)
+	s, err := secretAPI.CreateSecret(&secret.CreateSecretRequest{Name: "join", Tags: []string{"estate"}, Path: scw.StringPtr("/staging"), Protected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secretAPI.CreateSecretVersion(&secret.CreateSecretVersionRequest{SecretID: s.ID, Data: []byte("value")}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := secretAPI.AccessSecretVersionByPath(&secret.AccessSecretVersionByPathRequest{Revision: "latest", SecretPath: "/staging", SecretName: "join", ProjectID: project})
+	if err != nil || string(v.Data) != "value" {
+		t.Errorf("%v, %v", v, err)
+	}
+	var unmet *scw.PreconditionFailedError
+	if err := secretAPI.DeleteSecret(&secret.DeleteSecretRequest{SecretID: s.ID}); !errors.As(err, &unmet) || unmet.Precondition != "protected_resource" {
+		t.Errorf("a protected secret: %v", err)
+	}
+	policy := &secret.EphemeralPolicy{TimeToLive: scw.NewDurationFromTimeDuration(90 * 60 * 1e9), Action: secret.EphemeralPolicyActionDisable}
+	e, err := secretAPI.CreateSecret(&secret.CreateSecretRequest{Name: "short", EphemeralPolicy: policy})
+	if err != nil || e.EphemeralPolicy.TimeToLive.Seconds != 5400 {
+		t.Errorf("%+v, %v", e, err)
+	}
+
+	registryAPI := registrysdk.NewAPI(client)
+	n, err := registryAPI.CreateNamespace(&registrysdk.CreateNamespaceRequest{Name: "staging"})
+	if err != nil || n.Status != registrysdk.NamespaceStatusReady {
+		t.Fatalf("%v, %v", n, err)
+	}
+	var untyped *scw.ResponseError
+	if _, err := registryAPI.CreateNamespace(&registrysdk.CreateNamespaceRequest{Name: "staging"}); !errors.As(err, &untyped) || untyped.StatusCode != 409 {
+		t.Errorf("a taken name: %v", err)
+	}
+	if _, err := registryAPI.DeleteNamespace(&registrysdk.DeleteNamespaceRequest{NamespaceID: n.ID}); err != nil {
+		t.Error(err)
+	}
+
+	dns := domain.NewAPI(client)
+	change := &domain.RecordChange{Set: &domain.RecordChangeSet{IDFields: &domain.RecordIdentifier{Name: "api", Type: domain.RecordTypeA},
+		Records: []*domain.Record{{Name: "api", Type: domain.RecordTypeA, Data: "192.0.2.1", TTL: 60}}}}
+	if _, err := dns.UpdateDNSZoneRecords(&domain.UpdateDNSZoneRecordsRequest{DNSZone: "staging.example.org", Changes: []*domain.RecordChange{change}}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := dns.ListDNSZoneRecords(&domain.ListDNSZoneRecordsRequest{DNSZone: "staging.example.org", Type: domain.RecordTypeA}, scw.WithAllPages())
+	if err != nil || len(found.Records) != 1 || found.Records[0].Data != "192.0.2.1" {
+		t.Errorf("%v, %v", found, err)
+	}
+	if _, err := dns.DeleteDNSZone(&domain.DeleteDNSZoneRequest{DNSZone: "example.org"}); !errors.As(err, &untyped) || untyped.StatusCode != 403 {
+		t.Errorf("a root zone: %v", err)
+	}
+
+	var denied *scw.PermissionsDeniedError
+	if err := r.Seed(api.Seed{Permissions: &api.Credential{Deny: []string{"IAMManager"}}}); err != nil {
+		t.Fatal(err)
+	}
+	iamAPI := iam.NewAPI(client)
+	if _, err := iamAPI.ListApplications(&iam.ListApplicationsRequest{}); !errors.As(err, &denied) || denied.Details[0].Resource != "application" {
+		t.Errorf("a key without IAM: %v", err)
+	}
+	if _, err := iamAPI.ListSSHKeys(&iam.ListSSHKeysRequest{}); err != nil {
+		t.Error(err)
 	}
 }
