@@ -70,7 +70,7 @@ and its pages under /sim/ show every call and the whole state.`,
 	flags.StringVar(&f.dir, "dir", sim.DefaultDir(), "folder for disks, process files and region.json")
 	flags.Float64Var(&f.speed, "speed", 1, "how much faster than the real region")
 	flags.StringVar(&f.faults, "faults", "", "file with a fault script (see docs/simulator.md)")
-	flags.StringVar(&f.seed, "seed", "", "file with what exists from the start: projects, snapshots, SSH keys")
+	flags.StringVar(&f.seed, "seed", "", "file with what exists from the start: project, snapshots, SSH key, domains, permissions")
 	flags.StringVar(&f.project, "project", "11111111-1111-4111-8111-111111111111", "default project of sim env")
 	flags.StringVar(&f.region, "region", "fr-par", "default region of sim env")
 	flags.StringVar(&f.zone, "zone", "fr-par-1", "default zone of sim env")

@@ -13,7 +13,8 @@ import (
 )
 
 // Prepared is what a person has at Scaleway before bastide comes: a project, a
-// block snapshot with a Talos disk in each zone, an SSH key.
+// block snapshot with a Talos disk in each zone, an SSH key, domains, and an API
+// key with or without rights.
 type Prepared struct {
 	Project      string   `json:"project"`
 	Zones        []string `json:"zones"`
@@ -21,6 +22,19 @@ type Prepared struct {
 	TalosVersion string   `json:"talosVersion"`
 	Extensions   []string `json:"extensions"`
 	SSHKey       string   `json:"sshKey"`
+	// Domains are the account's; without any, every domain is.
+	Domains []string `json:"domains,omitempty"`
+	// RegistryTaken are names that other customers have.
+	RegistryTaken []api.SeedTaken `json:"registryTaken,omitempty"`
+	// Permissions are what the API key lacks, or the only ones that it has.
+	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// Permissions name products ("iam"), products with an action ("lb:write") or
+// IAM's permission sets ("SecretManagerSecretAccess").
+type Permissions struct {
+	Deny []string `json:"deny,omitempty"`
+	Only []string `json:"only,omitempty"` // permission sets; nil means all
 }
 
 // talosDiskBytes is the virtual size of a Talos amd64 disk image, 4247 MiB,
@@ -48,6 +62,13 @@ func (p Prepared) seed() api.Seed {
 	}
 	if p.SSHKey != "" {
 		s.SSHKeys = append(s.SSHKeys, api.SeedSSHKey{Project: p.Project, Name: "admin", PublicKey: p.SSHKey})
+	}
+	for _, d := range p.Domains {
+		s.Domains = append(s.Domains, api.SeedDomain{Project: p.Project, Domain: d})
+	}
+	s.RegistryTaken = p.RegistryTaken
+	if p.Permissions != nil {
+		s.Permissions = &api.Credential{Deny: p.Permissions.Deny, PermissionSets: p.Permissions.Only}
 	}
 	return s
 }

@@ -60,13 +60,23 @@ func (c *call) viewPolicy(p *policy) doc {
 }
 
 func viewPolicyRule(r policyRule) doc {
-	d := doc{"id": r.ID, "permission_set_names": list(r.Sets), "permission_sets_scope_type": "projects", "condition": r.Condition, "srn": noSRN}
+	d := doc{"id": r.ID, "permission_set_names": list(r.Sets), "permission_sets_scope_type": scopeOf(r.Sets), "condition": r.Condition, "srn": noSRN}
 	if len(r.Projects) > 0 {
 		d["project_ids"] = r.Projects
 	} else {
-		d["organization_id"], d["permission_sets_scope_type"] = r.Organization, "organization"
+		d["organization_id"] = r.Organization
 	}
 	return d
+}
+
+// scopeOf is what permission sets are about, whatever the rule covers.
+func scopeOf(sets []string) string {
+	for _, name := range sets {
+		if s, ok := permissionSetNamed(name); ok {
+			return s.scope
+		}
+	}
+	return "unknown_scope_type"
 }
 
 // rules checks what a client wrote.
@@ -92,10 +102,11 @@ func (c *call) rules(in []policyRuleInput) ([]policyRule, error) {
 }
 
 func listPolicies(c *call) (any, error) {
-	apps := c.values("application_ids")
+	apps, users := c.values("application_ids"), c.values("user_ids")
 	items := c.Policies.where(func(p *policy) bool {
 		return oneOf(p.ID, c.values("policy_ids")) && (c.query("policy_name") == "" || p.Name == c.query("policy_name")) &&
-			(len(apps) == 0 || oneOf(p.Application, apps)) && anyTag(p.Tags, c.values("tag"))
+			oneOf(p.Application, apps) && oneOf(p.User, users) &&
+			len(c.values("group_ids")) == 0 && anyTag(p.Tags, c.values("tag"))
 	})
 	return paged(c, "policies", items, c.viewPolicy)
 }

@@ -86,7 +86,7 @@ var (
 	whole   = []string{"read", "write", "access", "create", "delete"}
 )
 
-// permissionSets are those for what an estate is made of.
+// permissionSets are those for what an estate is made of, and some more.
 var permissionSets = []permissionSet{
 	{"AllProductsFullAccess", "projects", "", whole, ""}, {"AllProductsReadOnly", "projects", "", reading, ""},
 	{"InstancesFullAccess", "projects", "instance", whole, ""}, {"InstancesReadOnly", "projects", "instance", reading, ""},
@@ -108,6 +108,14 @@ var permissionSets = []permissionSet{
 	{"SSHKeysFullAccess", "projects", "iam", whole, "ssh_key"}, {"SSHKeysReadOnly", "projects", "iam", reading, "ssh_key"},
 	{"IAMManager", "organization", "iam", whole, ""}, {"IAMReadOnly", "organization", "iam", reading, ""},
 	{"ProjectManager", "organization", "account", whole, ""}, {"ProjectReadOnly", "organization", "account", reading, ""},
+	// Of products that are not here; policies may name them.
+	{"OrganizationReadOnly", "organization", "organization", reading, ""}, {"BillingManager", "organization", "billing", whole, ""},
+	{"BillingReadOnly", "organization", "billing", reading, ""}, {"SupportTicketReadOnly", "organization", "support", reading, ""},
+	{"ContainersFullAccess", "projects", "containers", whole, ""}, {"ContainersReadOnly", "projects", "containers", reading, ""},
+	{"FunctionsFullAccess", "projects", "functions", whole, ""}, {"FunctionsReadOnly", "projects", "functions", reading, ""},
+	{"KubernetesFullAccess", "projects", "k8s", whole, ""}, {"KubernetesReadOnly", "projects", "k8s", reading, ""},
+	{"ObservabilityFullAccess", "projects", "cockpit", whole, ""}, {"ObservabilityReadOnly", "projects", "cockpit", reading, ""},
+	{"ObjectStorageBucketPolicyFullAccess", "projects", "s3-policy", whole, ""},
 }
 
 func (s permissionSet) id() string {

@@ -165,6 +165,12 @@ func TestKeysOfApplications(t *testing.T) {
 		t.Errorf("with a policy: %s", got)
 	}
 	r.do("PUT", iam+"/rules", body{"policy_id": policy, "rules": []body{{"permission_set_names": []string{"SecretManagerReadOnly"}, "organization_id": project}}})
+	if x := r.do("GET", iam+"/rules?policy_id="+policy, nil); str(x, "rules", 0, "permission_sets_scope_type") != "projects" || str(x, "rules", 0, "organization_id") != project {
+		t.Errorf("rules %v", x)
+	}
+	if n := r.do("GET", iam+"/policies?user_ids="+project, nil)["total_count"]; n != 0.0 {
+		t.Errorf("%v policies of somebody else", n)
+	}
 	if got := r.rightsOf(secret, id); got != "secrets prices" {
 		t.Errorf("with other rules: %s", got)
 	}

@@ -15,7 +15,7 @@ func FuzzScript(f *testing.F) {
 	for _, seed := range []string{"", "~", "[]", "http: ~", "http: [~]", "rpc: [{}]", "http:\n  - {method: POST, path: /vpc/v2/regions/*/vpcs, nth: 1, status: 503, body: {message: internal error}}\n",
 		"http:\n  - {path: '~(', drop: true}\n", "http:\n  - {path: '**/**/**/**', drop: true, per: request}\n", "rpc:\n  - {node: '[', rpc: ApplyConfiguration, dropReply: true}\n",
 		"events:\n  - {node: a, event: power-loss}\n", "kill:\n  - {nth: 7, pid: 4242, when: after}\n", "http: [{path: /a, delay: 99999999999999h}]", "http: [{path: /a, body: &a [*a], status: 500}]",
-		"http: [{path: /a, query: {'[': '['}, status: 500, headers: {'a b': 'c\\nd'}}]"} {
+		"permissions: [{deny: [iam], count: 2}]", "http: [{path: /a, query: {'[': '['}, status: 500, headers: {'a b': 'c\\nd'}}]"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -36,6 +36,7 @@ func FuzzScript(f *testing.F) {
 		for range 2 {
 			e.HTTP("POST", "/vpc/v2/regions/fr-par/vpcs", url.Values{"a": {"b"}}, []byte("{}"))
 			e.RPC("staging-cp-1", "/machine.MachineService/ApplyConfiguration")
+			e.Permission(func(deny []string) bool { return len(deny) > 0 })
 		}
 		_, _ = e.Stale(), e.Counts()
 	})

@@ -39,6 +39,8 @@ func TestBadScripts(t *testing.T) {
 		{"event with an unknown key", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, from: 2}}\n", "from"},
 		{"event at a negative call", "events:\n  - {node: a, event: reboot, on: {rpc: Bootstrap, nth: -1}}\n", "counted from 1"},
 		{"event at a bad path", "events:\n  - {node: a, event: reboot, on: {path: '~('}}\n", "event 1"},
+		{"permissions of nothing", "permissions:\n  - {nth: 1}\n", "permission rule 1: deny is empty"},
+		{"permissions at a negative call", "permissions:\n  - {deny: [iam], from: -1}\n", "permission rule 1"},
 		{"kill without pid", "kill:\n  - {nth: 1}\n", "kill rule 1"},
 		{"kill at no time", "kill:\n  - {nth: 1, pid: 4242, when: later}\n", "neither before nor after"},
 		{"two documents", "http: []\n---\nhttp: []\n", "more than one document"},
