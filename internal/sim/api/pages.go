@@ -186,7 +186,7 @@ func (c *call) inventory() []Owned {
 	collect(&out, "iam", c.APIKeys, viewAPIKey, nil)
 	collect(&out, "iam", c.Applications, c.viewApplication, nil)
 	collect(&out, "iam", c.Policies, c.viewPolicy, nil)
-	collect(&out, "secret-manager", c.Secrets, viewSecret, nil)
+	collect(&out, "secret-manager", c.Secrets, stateOfSecret, nil)
 	collect(&out, "registry", c.Namespaces, c.viewNamespace, nil)
 	collect(&out, "registry", c.RegistryImages, viewRegistryImage, nil)
 	collect(&out, "domain", c.Zones, viewDNSZone, func(z *dnsZone) bool { return z.Subdomain == "" })

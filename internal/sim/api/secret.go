@@ -59,6 +59,16 @@ func viewSecret(s *secret) doc {
 		"deletion_requested_at": stampOrNull(s.Leaving), "key_id": orNull(s.Key), "region": s.Region}
 }
 
+// stateOfSecret tells a secret that is on its way out from others at a glance,
+// for the simulator's own pages: what an estate leaves behind is looked up there.
+func stateOfSecret(s *secret) doc {
+	d := viewSecret(s)
+	if s.Leaving != nil {
+		d["status"] = versionLeaving
+	}
+	return d
+}
+
 // stampOrNull writes a time that may be missing.
 func stampOrNull(t *time.Time) any {
 	if t == nil {

@@ -48,11 +48,14 @@ func (r *region) value(path string) string {
 // deletion, and in no listing that does not ask for it.
 func TestASecretIsDeletedSoftly(t *testing.T) {
 	r := newRegion(t)
-	id := r.secret("join", nil)
+	id := r.secret("join", body{"tags": []string{"estate"}})
 	r.keep(id, "token", nil)
 	r.do("DELETE", secrets+"/"+id, nil)
 	if s := r.do("GET", secrets+"/"+id, nil); s["deletion_requested_at"] == nil || s["status"] != "ready" {
 		t.Errorf("after the deletion: %v", s)
+	}
+	if o := r.State()["owned"].(map[string][]api.Owned)["estate"]; len(o) != 1 || o[0].Kind != "secret" || o[0].Status != "scheduled_for_deletion" {
+		t.Errorf("the state page: %+v", o)
 	}
 	for query, want := range map[string]float64{"": 0, "?scheduled_for_deletion=false": 0, "?scheduled_for_deletion=true": 1} {
 		if n := r.do("GET", secrets+query, nil)["total_count"]; n != want {
