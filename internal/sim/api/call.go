@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // call is one request on its way through a handler, under the region's lock.
@@ -18,7 +19,16 @@ type call struct {
 	body   []byte
 	header http.Header // of the answer
 	fault  string      // what the fault script did to its rights, for the log
+	// awaits is what the answer waits for: the hardware's work for this key.
+	awaits string
+	// lasts and finish make the call take its time; see takes.
+	lasts  time.Duration
+	finish handler
 }
+
+// takes lets a call take a time of the region's, during which others are
+// served; what it is answered with, and its change, come at the end.
+func (c *call) takes(d time.Duration, finish handler) { c.lasts, c.finish = d, finish }
 
 // handler answers a call with a JSON value, raw text, or nothing (nil), or with
 // a refusal.

@@ -14,6 +14,7 @@ type effects struct {
 	machines  hardware.Machines
 	balancers hardware.Balancers
 	gateways  hardware.Gateways
+	databases hardware.Databases
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -21,7 +22,7 @@ type effects struct {
 }
 
 func newEffects(o Options) *effects {
-	e := &effects{machines: o.Machines, balancers: o.Balancers, gateways: o.Gateways, queues: map[string][]func(){}}
+	e := &effects{machines: o.Machines, balancers: o.Balancers, gateways: o.Gateways, databases: o.Databases, queues: map[string][]func(){}}
 	e.changed = sync.NewCond(&e.mu)
 	if e.machines == nil {
 		e.machines = noMachines{}
@@ -31,6 +32,9 @@ func newEffects(o Options) *effects {
 	}
 	if e.gateways == nil {
 		e.gateways = noGateways{}
+	}
+	if e.databases == nil {
+		e.databases = noDatabases{}
 	}
 	return e
 }
@@ -91,15 +95,18 @@ func (e *effects) deleteVolume(id string)     { e.do(id, func() { e.machines.Del
 func (e *effects) balance(b hardware.Balancer) {
 	e.do(b.ID, func() { e.balancers.Apply(b) })
 }
-func (e *effects) unbalance(id string)     { e.do(id, func() { e.balancers.Remove(id) }) }
-func (e *effects) open(g hardware.Gateway) { e.do(g.ID, func() { e.gateways.Apply(g) }) }
-func (e *effects) closeGateway(id string)  { e.do(id, func() { e.gateways.Remove(id) }) }
+func (e *effects) unbalance(id string)             { e.do(id, func() { e.balancers.Remove(id) }) }
+func (e *effects) open(g hardware.Gateway)         { e.do(g.ID, func() { e.gateways.Apply(g) }) }
+func (e *effects) closeGateway(id string)          { e.do(id, func() { e.gateways.Remove(id) }) }
+func (e *effects) runDatabase(d hardware.Database) { e.do(d.ID, func() { e.databases.Apply(d) }) }
+func (e *effects) dropDatabase(id string)          { e.do(id, func() { e.databases.Remove(id) }) }
 
 // A region without hardware answers all the same: its servers just do nothing.
 type (
 	noMachines  struct{}
 	noBalancers struct{}
 	noGateways  struct{}
+	noDatabases struct{}
 )
 
 func (noMachines) PowerOn(hardware.Machine) {}
@@ -111,3 +118,5 @@ func (noBalancers) Apply(hardware.Balancer) {}
 func (noBalancers) Remove(string)           {}
 func (noGateways) Apply(hardware.Gateway)   {}
 func (noGateways) Remove(string)            {}
+func (noDatabases) Apply(hardware.Database) {}
+func (noDatabases) Remove(string)           {}

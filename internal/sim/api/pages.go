@@ -80,15 +80,13 @@ func (r *Region) faultsPage(w http.ResponseWriter, req *http.Request) {
 	writeJSON(w, r.faults.Counts())
 }
 
+var errNoNodes = errors.New("this region has no nodes that could act it out")
+
 // LoadFaults replaces the fault script and acts out its node events, except
 // those that wait for a call.
 func (r *Region) LoadFaults(s fault.Script) error {
 	for _, e := range s.Events {
-		err := errors.New("this region has no nodes that could act it out")
-		if r.opts.Trouble != nil {
-			err = r.opts.Trouble.Check(e.NodeEvent)
-		}
-		if err != nil {
+		if err := r.checkTrouble(e.NodeEvent); err != nil {
 			return fmt.Errorf("fault script: event %s for node %s: %w", e.Event, e.Node, err)
 		}
 	}
@@ -218,6 +216,10 @@ func (c *call) inventory() []Owned {
 	collect(&out, "instance", c.LocalVolumes, c.viewLocalVolume, nil)
 	collect(&out, "instance", c.LocalSnapshots, c.viewLocalSnapshot, nil)
 	collect(&out, "instance", c.Images, c.viewImage, nil)
+	collect(&out, "rdb", c.RDBInstances, c.viewRDB, nil)
+	collect(&out, "rdb", c.RDBBackups, viewRDBBackup, nil)
+	collect(&out, "rdb", c.RDBSnapshots, viewRDBSnapshot, nil)
+	collect(&out, "rdb", c.RDBReplicas, viewRDBReplica, nil)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Product < out[j].Product })
 	return out
 }
@@ -237,6 +239,10 @@ func (r *Region) bucketInventory() []Owned {
 }
 
 func (r *Region) trouble(e hardware.NodeEvent) error {
+	if isRDBEvent(e) {
+		r.troubleDatabase(e)
+		return nil
+	}
 	return r.opts.Trouble.Event(r.background, e)
 }
 

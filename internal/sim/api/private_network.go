@@ -237,6 +237,8 @@ func (w *world) occupied(p *privateNetwork) bool {
 	return w.NICs.any(func(n *nic) bool { return n.PrivateNetwork == p.ID }) ||
 		w.GatewayNetworks.any(func(g *gatewayNetwork) bool { return g.PrivateNetwork == p.ID }) ||
 		w.Attachments.any(func(a *lbAttachment) bool { return a.PrivateNetwork == p.ID }) ||
+		w.RDBInstances.any(func(i *rdbInstance) bool { return anyIn(i.Endpoints, p.ID) }) ||
+		w.RDBReplicas.any(func(r *rdbReplica) bool { return anyIn(r.Endpoints, p.ID) }) ||
 		w.IPs.any(func(i *ipamIP) bool { return i.PrivateNetwork == p.ID }) ||
 		now().Before(p.BusyUntil)
 }

@@ -29,6 +29,7 @@ type Options struct {
 	Machines  hardware.Machines
 	Balancers hardware.Balancers
 	Gateways  hardware.Gateways
+	Databases hardware.Databases
 	// Trouble acts out the node events of a fault script; nil leaves them.
 	Trouble hardware.Trouble
 	// Projects are the project ids that exist from the start. With none here
@@ -55,6 +56,9 @@ type Options struct {
 	// PublicBlock is where in 127.51.0.0/16 the region's public addresses begin,
 	// in units of 1024 addresses, so that regions on one machine do not meet.
 	PublicBlock uint8
+	// Today is the day whose database engines are on sale; zero means all that
+	// are known.
+	Today time.Time
 	// Lag is how long IPAM takes to show what another product did, in the
 	// region's time; zero means one second.
 	Lag time.Duration
@@ -121,6 +125,7 @@ func (r *Region) routes() {
 	r.secretRoutes()
 	r.registryRoutes()
 	r.dnsRoutes()
+	r.rdbRoutes()
 }
 
 // Reset ends everything that runs and empties the region, then applies the

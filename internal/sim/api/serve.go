@@ -104,8 +104,22 @@ func (r *Region) intercept(ctx context.Context, f *fault.HTTP) (a answer, passed
 	return answer{}, true
 }
 
-// handle runs the handler under the region's lock.
+// handle runs the handler, and what comes after it for calls that take a time
+// or wait for the hardware.
 func (r *Region) handle(req *http.Request, body []byte, status int, h handler, f *fault.HTTP) answer {
+	a, c := r.locked(req, body, status, func(c *call) (any, error) { return c.admitted(h) }, f)
+	if c.finish != nil {
+		_ = r.opts.Clock.Wait(r.background, c.lasts) // whoever called may be gone; the change comes all the same
+		a, c = r.locked(req, body, status, c.finish, f)
+	}
+	if c.awaits != "" {
+		r.effects.idle(c.awaits)
+	}
+	return a
+}
+
+// locked runs a handler under the region's lock.
+func (r *Region) locked(req *http.Request, body []byte, status int, h handler, f *fault.HTTP) (answer, *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.world
@@ -117,7 +131,7 @@ func (r *Region) handle(req *http.Request, body []byte, status int, h handler, f
 		r.remember()
 	}
 	w.touched = nil
-	value, err := c.admitted(h)
+	value, err := h(c)
 	a := answer{status: status, header: c.header, effects: w.touched, fault: c.fault}
 	w.touched = nil
 	var no *refusal
@@ -143,7 +157,7 @@ func (r *Region) handle(req *http.Request, body []byte, status int, h handler, f
 		}
 	}
 	a.cut = f != nil && f.ApplyThenDrop
-	return a
+	return a, c
 }
 
 // shorten leaves items off the end of a listing.

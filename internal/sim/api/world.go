@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bastide/internal/sim/clock"
+	"bastide/internal/sim/hardware"
 )
 
 // world is everything that exists in the region. It is only touched under the
@@ -78,6 +79,13 @@ type State struct {
 	Revoked      map[string]bool // both halves of keys that were deleted
 	Rights       Credential      // of keys that nobody limited
 
+	RDBInstances *table[*rdbInstance]
+	RDBBackups   *table[*rdbBackup]
+	RDBSnapshots *table[*rdbSnapshot]
+	RDBReplicas  *table[*rdbReplica]
+	RDBLogs      *table[*rdbLog]
+	RDBTrouble   map[string][]hardware.NodeEvent // what is to happen to databases, by name
+
 	ReverseAsked map[string]bool // names that were asked for as a reverse
 
 	NextPublic  uint16 // last public IPv4 handed out, as an offset into 127.51.0.0/16
@@ -109,6 +117,9 @@ func newWorld(o Options) *world {
 		RegistryImages: newTable[*registryImage]("registry_image"), NamesTaken: map[string]bool{}, Zones: newTable[*dnsZone]("dns_zone"),
 		APIKeys: newTable[*apiKey]("api_key"), Applications: newTable[*application]("application"), Policies: newTable[*policy]("policy"),
 		Revoked: map[string]bool{}, Rights: o.Rights,
+		RDBInstances: newTable[*rdbInstance]("rdb_instance"), RDBBackups: newTable[*rdbBackup]("rdb_backup"),
+		RDBSnapshots: newTable[*rdbSnapshot]("rdb_snapshot"), RDBReplicas: newTable[*rdbReplica]("rdb_read_replica"),
+		RDBLogs: newTable[*rdbLog]("rdb_log"), RDBTrouble: map[string][]hardware.NodeEvent{},
 	}
 	w.NextPublic = uint16(o.PublicBlock) * 1024
 	w.Open = len(o.Projects) == 0
@@ -160,6 +171,9 @@ func (w *world) tearDown(e *effects) {
 	}
 	for _, g := range w.Gateways.all() {
 		e.closeGateway(g.ID)
+	}
+	for _, i := range w.RDBInstances.all() {
+		e.dropDatabase(i.ID)
 	}
 }
 

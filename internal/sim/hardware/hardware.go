@@ -140,6 +140,47 @@ type Gateways interface {
 	Remove(id string)
 }
 
+// Database is a managed PostgreSQL's complete configuration.
+type Database struct {
+	ID        string
+	Endpoints []DatabaseEndpoint
+	// Certificate and Key are what it shows to clients that want TLS, as PEM.
+	Certificate, Key []byte
+	Roles            []DatabaseRole
+	Databases        []string
+	Grants           []DatabaseGrant
+}
+
+// DatabaseEndpoint is where it is reached: an address in a private network or,
+// with no network, a public one that only some ranges may connect to.
+type DatabaseEndpoint struct {
+	NetworkID string
+	Address   netip.Addr
+	Port      int
+	Allow     []netip.Prefix
+}
+
+// DatabaseRole is a user with what a password is checked against, in
+// PostgreSQL's own form (SCRAM-SHA-256$...); the password itself is known to
+// nobody.
+type DatabaseRole struct {
+	Name, Verifier string
+	Admin          bool
+}
+
+// DatabaseGrant is what a role may do in a database: readonly, readwrite, all,
+// or none.
+type DatabaseGrant struct {
+	Database, Role, Permission string
+}
+
+// Databases runs managed databases. Calls return when what they ask for holds,
+// or cannot be brought about.
+type Databases interface {
+	Apply(d Database)
+	Remove(id string)
+}
+
 // NodeEvent is something that happens to a machine from outside: a fault
 // script asks for it.
 type NodeEvent struct {
