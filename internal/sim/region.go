@@ -22,6 +22,7 @@ import (
 	"bastide/internal/sim/fault"
 	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
+	"bastide/internal/sim/postgres"
 	"bastide/internal/sim/s3"
 	"bastide/internal/sim/ssh"
 )
@@ -94,9 +95,10 @@ func (r *Region) build(o Options) (*api.Region, error) {
 	}
 	gateways := ssh.New(ssh.Options{Fabric: packets, Log: o.Log})
 	balancers := balancer.New(c, packets, o.Log)
-	r.parts = append(r.parts, gateways, balancers, farm)
+	databases := postgres.New(postgres.Options{Fabric: packets, Programs: postgres.Find(), Log: o.Log})
+	r.parts = append(r.parts, gateways, balancers, databases, farm)
 	handler := api.New(api.Options{
-		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Log: o.Log,
+		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Databases: databases, Log: o.Log,
 		Credentials: map[string]api.Credential{o.Access.SecretKey: {Deny: o.Deny}},
 		Objects: func(region, bucket, key string) (int64, *hardware.TalosImage, error) {
 			return diskImage(r.store, region, bucket, key) // the store is there before the first call is

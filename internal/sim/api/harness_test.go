@@ -38,12 +38,14 @@ type hall struct {
 	forgotten []string
 	balancers map[string]hardware.Balancer
 	gateways  map[string]hardware.Gateway
+	databases map[string]hardware.Database
 	events    []hardware.NodeEvent
 	slow      chan struct{} // PowerOff waits for it, if not nil
 }
 
 func newHall() *hall {
-	return &hall{machines: map[string]hardware.Machine{}, balancers: map[string]hardware.Balancer{}, gateways: map[string]hardware.Gateway{}}
+	return &hall{machines: map[string]hardware.Machine{}, balancers: map[string]hardware.Balancer{}, gateways: map[string]hardware.Gateway{},
+		databases: map[string]hardware.Database{}}
 }
 
 func (h *hall) with(f func()) {
@@ -106,7 +108,7 @@ func newRegion(t *testing.T, edit ...func(*api.Options)) *region {
 	t.Helper()
 	h := newHall()
 	o := api.Options{Clock: clock.New(1000), Projects: []string{project}, Machines: machines{h}, Trouble: machines{h},
-		Balancers: balancers{h}, Gateways: gateways{h}}
+		Balancers: balancers{h}, Gateways: gateways{h}, Databases: databases{h}}
 	for _, e := range edit {
 		e(&o)
 	}

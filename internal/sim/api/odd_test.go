@@ -35,11 +35,13 @@ func TestOddBodies(t *testing.T) {
 		made("network", send("POST", "/vpc/v2/regions/fr-par/private-networks", `{"project_id":"`+token+`"}`)),
 		made("volume", send("POST", "/block/v1/zones/fr-par-1/volumes", `{"project_id":"`+token+`","from_empty":{"size":1000000000}}`)),
 		made("balancer", send("POST", "/lb/v1/zones/fr-par-1/lbs", `{"project_id":"`+token+`","type":"LB-S","assign_flexible_ip":false}`)),
+		made("database", send("POST", "/rdb/v1/regions/fr-par/instances", `{"project_id":"`+token+`","engine":"PostgreSQL-17","node_type":"DB-DEV-S"}`)),
 		made("group", send("POST", "/instance/v1/zones/fr-par-1/security_groups", `{"project":"`+token+`"}`)),
 	}
 	bodies := []string{"", "null", "[]", "{}", `"text"`, "7", "{", `{"project_id":null,"name":null,"tags":null,"source":null,"volumes":null}`,
 		`{"rules":[null],"subnets":[null],"acls":[null],"pat_rules":[null],"volumes":{"0":null},"health_check":null,"match":null}`,
 		`{"volumes":{"x":{}},"size":-1,"perf_iops":-1,"ip_ids":[""],"server_ip":null,"extra_volumes":{"1":null},"action":{}}`,
+		`{"init_endpoints":[null],"endpoint_spec":{},"settings":[null],"logs_policy":null,"major_upgrade_workflow":{},"instance_id":null}`,
 		`{"name":7,"tags":"a","size":"b","server":{},"action":7}`}
 	place := regexp.MustCompile(`\{(\w+)\}`)
 	for _, op := range r.operations {

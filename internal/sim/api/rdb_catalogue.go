@@ -30,8 +30,8 @@ type rdbNodeType struct {
 type rdbEngine struct {
 	Family, Version, Minor string
 	ID                     string
-	EndOfLife              string
-	Released               time.Time // at this provider, as far as recordings tell
+	Upstream, EndOfLife    string    // days
+	OnSale                 time.Time // here, as far as recordings tell
 	Disabled               bool
 	settings, init         []rdbOption
 }
@@ -50,16 +50,16 @@ var rdbEngines = sync.OnceValue(func() []*rdbEngine {
 	day := func(y int, m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, time.UTC) }
 	old := day(2020, 1, 1)
 	engines := []*rdbEngine{
-		{Family: "MySQL", Version: "8", Minor: "8.0.43", EndOfLife: "2028-04-01", Released: old},
-		{Family: "PostgreSQL", Version: "17", Minor: "17.9", EndOfLife: "2029-11-08", Released: day(2025, 9, 15)},
-		{Family: "PostgreSQL", Version: "16", Minor: "16.13", EndOfLife: "2028-11-09", Released: day(2025, 3, 15)},
-		{Family: "PostgreSQL", Version: "15", Minor: "15.17", EndOfLife: "2027-11-11", Released: old},
-		{Family: "PostgreSQL", Version: "14", Minor: "14.22", EndOfLife: "2026-11-12", Released: old},
-		{Family: "PostgreSQL", Version: "13", Minor: "13.23", EndOfLife: "2025-11-13", Released: old, Disabled: true},
-		{Family: "PostgreSQL", Version: "12", Minor: "12.22", EndOfLife: "2024-11-14", Released: old, Disabled: true},
-		{Family: "PostgreSQL", Version: "11", Minor: "11.22", EndOfLife: "2023-11-09", Released: old, Disabled: true},
-		{Family: "PostgreSQL", Version: "10", Minor: "10.23", EndOfLife: "2022-11-10", Released: old, Disabled: true},
-		{Family: "PostgreSQL", Version: "9.6", Minor: "9.6.24", EndOfLife: "2021-11-11", Released: old, Disabled: true},
+		{Family: "MySQL", Version: "8", Minor: "8.0.43", Upstream: "2018-04-08", EndOfLife: "2028-04-01", OnSale: old},
+		{Family: "PostgreSQL", Version: "17", Minor: "17.9", Upstream: "2024-09-26", EndOfLife: "2029-11-08", OnSale: day(2025, 9, 15)},
+		{Family: "PostgreSQL", Version: "16", Minor: "16.13", Upstream: "2023-09-14", EndOfLife: "2028-11-09", OnSale: day(2025, 3, 15)},
+		{Family: "PostgreSQL", Version: "15", Minor: "15.17", Upstream: "2022-10-13", EndOfLife: "2027-11-11", OnSale: old},
+		{Family: "PostgreSQL", Version: "14", Minor: "14.22", Upstream: "2021-09-30", EndOfLife: "2026-11-12", OnSale: old},
+		{Family: "PostgreSQL", Version: "13", Minor: "13.23", Upstream: "2020-09-24", EndOfLife: "2025-11-13", OnSale: old, Disabled: true},
+		{Family: "PostgreSQL", Version: "12", Minor: "12.22", Upstream: "2019-10-03", EndOfLife: "2024-11-14", OnSale: old, Disabled: true},
+		{Family: "PostgreSQL", Version: "11", Minor: "11.22", Upstream: "2018-10-18", EndOfLife: "2023-11-09", OnSale: old, Disabled: true},
+		{Family: "PostgreSQL", Version: "10", Minor: "10.23", Upstream: "2017-10-05", EndOfLife: "2022-11-10", OnSale: old, Disabled: true},
+		{Family: "PostgreSQL", Version: "9.6", Minor: "9.6.24", Upstream: "2016-09-29", EndOfLife: "2021-11-11", OnSale: old, Disabled: true},
 	}
 	options := rows(rdbSettingsCSV)
 	for n, e := range engines {
@@ -135,7 +135,7 @@ func (t *rdbNodeType) volume(kind string, size int64) (rdbVolume, error) {
 // engines are those on sale at the region's date.
 func (c *call) engines() []*rdbEngine {
 	today := c.opts.Today
-	return slices.DeleteFunc(slices.Clone(rdbEngines()), func(e *rdbEngine) bool { return !today.IsZero() && e.Released.After(today) })
+	return slices.DeleteFunc(slices.Clone(rdbEngines()), func(e *rdbEngine) bool { return !today.IsZero() && e.OnSale.After(today) })
 }
 
 func (c *call) engine(name string) (*rdbEngine, bool) {
@@ -172,7 +172,7 @@ func listEngines(c *call) (any, error) {
 		for _, e := range c.engines() {
 			if e.Family == family && (version == "" || e.Version == version) {
 				versions = append(versions, doc{"name": e.name(), "version": e.Version, "end_of_life": e.EndOfLife + "T00:00:00Z",
-					"release_date": nil, "disabled": e.Disabled, "beta": false,
+					"release_date": e.Upstream + "T00:00:00Z", "disabled": e.Disabled, "beta": false,
 					"available_settings": views(e.settings, viewRDBOption), "available_init_settings": views(e.init, viewRDBOption)})
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"bastide/internal/sim/bound"
 )
 
 // child is a real process that a node runs: etcd or kube-apiserver. It dies
@@ -36,7 +38,7 @@ func (n *node) launch(argv, env []string, log *console) (*child, error) {
 	if n.closed {
 		return nil, context.Canceled
 	}
-	if err := startBound(cmd); err != nil {
+	if err := bound.Start(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", argv[0], err)
 	}
 	n.children[c] = struct{}{}

@@ -1,4 +1,6 @@
-package node
+// Package bound starts processes whose life is bound to that of this one, so
+// that no simulator, however it ends, leaves servers behind.
+package bound
 
 import (
 	"os/exec"
@@ -7,10 +9,13 @@ import (
 	"unsafe"
 )
 
-// startBound starts a process that the kernel kills when this one dies.
+// Start starts a process that the kernel kills when this one dies.
 // The kernel ties that to the thread that forked, which therefore must live as
 // long as the process does: it is a thread of its own that only waits.
-func startBound(cmd *exec.Cmd) error {
+func Start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error)
 	go func() {

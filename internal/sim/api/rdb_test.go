@@ -1,0 +1,321 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"bastide/internal/sim/api"
+	"bastide/internal/sim/clock"
+	"bastide/internal/sim/fault"
+	"bastide/internal/sim/hardware"
+)
+
+const (
+	rdbs         = "/rdb/v1/regions/fr-par/instances"
+	rdbEndpoints = "/rdb/v1/regions/fr-par/endpoints/"
+	goodPassword = "Some-passw0rd"
+)
+
+// databases records what the region asks of its databases.
+type databases struct{ *hall }
+
+func (d databases) Apply(x hardware.Database) { d.with(func() { d.databases[x.ID] = x }) }
+func (d databases) Remove(id string)          { d.with(func() { delete(d.databases, id) }) }
+
+// database makes an instance, in private networks or else public, with an
+// administrator "admin", and waits until it is ready.
+func (r *region) database(engine string, networks ...string) string {
+	r.Helper()
+	in := body{"name": "db", "project_id": project, "engine": engine, "node_type": "DB-DEV-S", "user_name": "admin", "password": goodPassword,
+		"volume_type": "sbs_5k", "volume_size": 10e9}
+	if len(networks) > 0 {
+		in["init_endpoints"] = []body{privateIn(networks[0])}
+	}
+	id := str(r.do("POST", rdbs, in), "id")
+	r.untilStatus(rdbs+"/"+id, "ready")
+	return id
+}
+
+func privateIn(network string) body {
+	return body{"private_network": body{"private_network_id": network, "ipam_config": body{}}}
+}
+
+// A database in a private network is in that network only: the address is
+// IPAM's, the network cannot go before it, and the engine gets what the API was
+// told, without a password.
+func TestDatabaseInAPrivateNetwork(t *testing.T) {
+	r := newRegion(t)
+	pn := r.network()
+	id := r.database("PostgreSQL-17", pn)
+	at := rdbs + "/" + id
+	i := r.do("GET", at, nil)
+	if n := len(dig(i, "endpoints").([]any)); n != 1 || dig(i, "endpoint") != nil {
+		t.Fatalf("endpoints %v and %v: one was asked for, and none in public", dig(i, "endpoints"), dig(i, "endpoint"))
+	}
+	seen := r.until(ips+"?resource_type=rdb_instance&resource_id="+id, func(_ int, b body) bool { return dig(b, "total_count") == 1.0 })
+	if a := str(seen, "ips", 0, "address"); a != str(i, "endpoints", 0, "private_network", "service_ip") || !strings.HasPrefix(a, "172.16.0.2/") {
+		t.Errorf("IPAM has %s, the endpoint %v", a, dig(i, "endpoints", 0))
+	}
+	if status, b := r.refused("DELETE", networks+"/"+pn, nil); status != http.StatusPreconditionFailed || b["precondition"] != "resource_still_in_use" {
+		t.Errorf("deleting the network under a database: %d %v", status, b)
+	}
+
+	r.do("POST", at+"/users", body{"name": "app", "password": goodPassword})
+	r.do("POST", at+"/databases", body{"name": "app"})
+	r.do("PUT", at+"/privileges", body{"database_name": "app", "user_name": "app", "permission": "readwrite"})
+	r.hall.with(func() {
+		d := r.hall.databases[id]
+		if len(d.Roles) != 2 || !strings.HasPrefix(d.Roles[1].Verifier, "SCRAM-SHA-256$4096:") || !reflect.DeepEqual(d.Databases, []string{"rdb", "app"}) ||
+			!reflect.DeepEqual(d.Grants[1:], []hardware.DatabaseGrant{{Database: "app", Role: "app", Permission: "readwrite"}}) ||
+			len(d.Endpoints) != 1 || d.Endpoints[0].NetworkID != pn || d.Endpoints[0].Port != 5432 {
+			t.Errorf("the engine got %+v", d)
+		}
+	})
+	if status, b := r.refused("DELETE", at+"/users/app", nil); status != http.StatusPreconditionFailed {
+		t.Errorf("deleting a user with privileges: %d %v", status, b)
+	}
+
+	r.do("DELETE", rdbEndpoints+str(i, "endpoints", 0, "id"), nil)
+	r.untilStatus(at, "ready")
+	r.do("DELETE", networks+"/"+pn, nil)
+	r.do("DELETE", at, nil)
+	r.untilGone(at)
+	r.eventually("the engine goes", func() bool { return len(r.hall.databases) == 0 })
+	for _, o := range r.State()["products"].(map[string]map[string][]body)["rdb"] {
+		t.Errorf("left over: %v", o)
+	}
+}
+
+// Two changes of privileges at a time: one is refused, without a type, and
+// works when it is tried again.
+func TestPrivilegesAtTheSameTime(t *testing.T) {
+	r := newRegion(t)
+	id := r.database("PostgreSQL-17")
+	at := rdbs + "/" + id
+	for _, name := range []string{"one", "two"} {
+		r.do("POST", at+"/users", body{"name": name, "password": goodPassword})
+	}
+	set := func(user string) (int, string) {
+		status, _, b, err := r.call("PUT", at+"/privileges", body{"database_name": "rdb", "user_name": user, "permission": "readonly"})
+		if err != nil {
+			t.Error(err)
+		}
+		return status, string(b)
+	}
+	// Each is sent again and again until it meets the other.
+	done := make(chan struct{})
+	met := make(chan string, 2)
+	for _, user := range []string{"one", "two"} {
+		go func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if status, b := set(user); status == http.StatusConflict {
+					select {
+					case met <- b:
+					default:
+					}
+				} else if status != http.StatusOK {
+					t.Errorf("%d %s", status, b)
+					return
+				}
+			}
+		}()
+	}
+	select {
+	case b := <-met:
+		if b != `{"message":"Tuple concurrently updated"}` {
+			t.Errorf("the refusal is %s", b)
+		}
+	case <-t.Context().Done():
+		t.Error("two changes at a time were never refused")
+	}
+	close(done)
+	for _, user := range []string{"one", "two"} {
+		for status := http.StatusConflict; status == http.StatusConflict; {
+			status, _ = set(user)
+		}
+	}
+	got := r.do("GET", at+"/privileges?database_name=rdb", nil)
+	if dig(got, "total_count") != 3.0 || str(got, "privileges", 1, "permission") != "readonly" || str(got, "privileges", 2, "permission") != "readonly" {
+		t.Errorf("privileges %v", got)
+	}
+}
+
+// A fault script gives a database a public endpoint that nobody asked for: one
+// that exists at once, one that does not when it is first ready.
+func TestPublicEndpointByItself(t *testing.T) {
+	r := newRegion(t)
+	script := func(event string) fault.Script {
+		s, err := fault.Parse([]byte("events: [{node: db, event: " + event + "}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if err := r.LoadFaults(script("database-public-endpoint")); err != nil {
+		t.Fatal(err)
+	}
+	at := rdbs + "/" + r.database("PostgreSQL-17", r.network())
+	i := r.do("GET", at, nil)
+	if len(dig(i, "endpoints").([]any)) != 2 || dig(i, "endpoint", "load_balancer") == nil {
+		t.Fatalf("endpoints %v: the event did not happen", dig(i, "endpoints"))
+	}
+	rules := r.do("GET", at+"/acls", nil)
+	if str(rules, "rules", 0, "ip") != "0.0.0.0/0" || dig(rules, "rules", 0, "port") != dig(i, "endpoint", "port") {
+		t.Errorf("rules %v: it is open to everybody", rules)
+	}
+	r.do("DELETE", rdbEndpoints+str(i, "endpoint", "id"), nil)
+	r.until(at, func(_ int, b body) bool { return b["status"] == "ready" && b["endpoint"] == nil })
+
+	s := script("database-public-endpoint, on: {method: PATCH, path: /rdb/**, when: after}")
+	if err := r.LoadFaults(s); err != nil {
+		t.Fatal(err)
+	}
+	r.do("PATCH", at, body{"name": "db"})
+	if r.do("GET", at, nil)["endpoint"] == nil {
+		t.Error("the event at a call did not happen")
+	}
+	if err := r.LoadFaults(script("database-status, params: {status: disk_full}")); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.do("GET", at, nil)["status"]; got != "disk_full" {
+		t.Errorf("status %v", got)
+	}
+	if err := r.LoadFaults(script("database-status, params: {status: splendid}")); err == nil {
+		t.Error("a status that there is not was accepted")
+	}
+}
+
+// Faults and the log know the new calls, and neither the log nor the state has
+// a password in it.
+func TestDatabaseFaultsAndLog(t *testing.T) {
+	r := newRegion(t)
+	at := rdbs + "/" + r.database("PostgreSQL-17")
+	load := func(text string) {
+		s, err := fault.Parse([]byte(text))
+		if err == nil {
+			err = r.LoadFaults(s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	load("http: [{method: PATCH, path: '/rdb/**/users/*', nth: 1, status: 500}]")
+	r.do("POST", at+"/users", body{"name": "app", "password": goodPassword})
+	if status, _ := r.refused("PATCH", at+"/users/app", body{"password": goodPassword + "2"}); status != http.StatusInternalServerError {
+		t.Errorf("the rule answered %d", status)
+	}
+	load("http: [{method: PUT, path: '/rdb/**/privileges', applyThenDrop: true}]")
+	if _, _, _, err := r.call("PUT", at+"/privileges", body{"database_name": "rdb", "user_name": "app", "permission": "all"}); err == nil {
+		t.Error("the answer was not cut")
+	}
+	got := r.do("GET", at+"/privileges?user_name=app", nil)
+	if str(got, "privileges", 0, "permission") != "all" {
+		t.Errorf("%v: the change that was cut did not come", got)
+	}
+	last := r.Requests(0)
+	if e := last[len(last)-2]; e.Path != at+"/privileges" || len(e.Effects) != 1 || e.Effects[0].Kind != "rdb_instance" {
+		t.Errorf("the log has %+v", e)
+	}
+	for what, v := range map[string]any{"log": last, "state": r.State()} {
+		text, err := json.Marshal(v)
+		if err != nil || strings.Contains(string(text), goodPassword) || strings.Contains(string(text), "SCRAM") {
+			t.Errorf("the %s tells a password: %v", what, err)
+		}
+	}
+}
+
+// What an instance that is on its way refuses, and what no instance takes.
+func TestDatabaseRefusals(t *testing.T) {
+	r := newRegion(t, func(o *api.Options) { o.Clock = clock.New(1) })
+	in := func(edit body) body {
+		b := body{"name": "db", "project_id": project, "engine": "PostgreSQL-17", "node_type": "db-dev-s", "user_name": "app", "password": goodPassword}
+		for k, v := range edit {
+			b[k] = v
+		}
+		return b
+	}
+	at := rdbs + "/" + str(r.do("POST", rdbs, in(nil)), "id")
+	for _, c := range []struct {
+		method, path string
+		in           any
+		status       int
+		kind, word   string // type, and argument or resource
+	}{
+		{"POST", rdbs, in(body{"engine": "PostgreSQL-13"}), 400, "invalid_arguments", "engine"},
+		{"POST", rdbs, in(body{"engine": "Oracle-23"}), 400, "invalid_arguments", "engine"},
+		{"POST", rdbs, in(body{"node_type": "DB-HUGE"}), 400, "invalid_arguments", "node_type"},
+		{"POST", rdbs, in(body{"password": "short1A-", "user_name": "pg_app"}), 400, "invalid_arguments", "name"},
+		{"POST", rdbs, in(body{"password": "without-digit-A"}), 400, "invalid_arguments", "password"},
+		{"POST", rdbs, in(body{"node_type": "DB-PLAY2-PICO"}), 400, "invalid_arguments", "volume_type"},
+		{"POST", rdbs, in(body{"volume_type": "sbs_5k"}), 400, "invalid_arguments", "volume_size"},
+		{"POST", rdbs, in(body{"init_endpoints": []body{{"private_network": body{"private_network_id": project}}}}), 404, "not_found", "private_network"},
+		{"POST", rdbs, in(body{"init_endpoints": []body{{"load_balancer": body{}}, {"load_balancer": body{}}}}), 400, "invalid_arguments", "endpoint_spec"},
+		{"POST", at + "/users", body{"name": "x", "password": goodPassword}, 409, "transient_state", "instance"},
+		{"GET", at + "/users", nil, 409, "transient_state", "instance"},
+		{"GET", at + "/certificate", nil, 409, "transient_state", "instance"},
+		{"PUT", at + "/settings", body{"settings": []body{}}, 409, "transient_state", "instance"},
+		{"POST", at + "/endpoints", body{"endpoint_spec": body{"load_balancer": body{}}}, 409, "transient_state", "instance"},
+		{"DELETE", at, nil, 409, "transient_state", "instance"},
+		{"GET", rdbs + "/" + project, nil, 404, "not_found", "instance"},
+		{"GET", rdbEndpoints + project, nil, 404, "not_found", "endpoint"},
+		{"GET", rdbs + "/nonsense", nil, 400, "invalid_arguments", "instance_id"},
+	} {
+		status, b := r.refused(c.method, c.path, c.in)
+		word := b["resource"]
+		if word == nil {
+			word = dig(b, "details", 0, "argument_name")
+		}
+		if status != c.status || b["type"] != c.kind || word != c.word {
+			t.Errorf("%s %s %v: %d %v", c.method, c.path, c.in, status, b)
+		}
+	}
+}
+
+// Settings are the engine's own, volumes never shrink, and an upgrade to the
+// next major version is a second instance that takes the endpoints over.
+func TestDatabaseChanges(t *testing.T) {
+	r := newRegion(t)
+	id := r.database("PostgreSQL-16", r.network())
+	at := rdbs + "/" + id
+	for path, in := range map[string]any{
+		"/settings": body{"settings": []body{{"name": "no_such_thing", "value": "1"}}},
+		"/upgrade":  body{"volume_size": 5e9},
+	} {
+		if status, b := r.refused("POST", at+path, in); status != http.StatusBadRequest {
+			t.Errorf("%s %v: %d %v", path, in, status, b)
+		}
+	}
+	r.do("POST", at+"/settings", body{"settings": []body{{"name": "work_mem", "value": "8"}}})
+	if s := r.do("GET", at, nil)["status"]; s != "configuring" && s != "ready" {
+		t.Errorf("status %v while settings change", s)
+	}
+	i := r.untilStatus(at, "ready")
+	if n := len(dig(i, "settings").([]any)); n != 6 || str(i, "settings", 5, "value") != "8" {
+		t.Errorf("settings %v", dig(i, "settings"))
+	}
+	r.do("POST", at+"/upgrade", body{"volume_size": 15e9})
+	r.untilStatus(at, "ready")
+	r.do("POST", at+"/users", body{"name": "app", "password": goodPassword})
+
+	up := r.do("POST", at+"/upgrade", body{"major_upgrade_workflow": body{"upgradable_version_id": str(i, "upgradable_version", 0, "id"), "with_endpoints": true}})
+	second := rdbs + "/" + str(up, "id")
+	now := r.until(second, func(_ int, b body) bool { return b["status"] == "ready" && len(dig(b, "endpoints").([]any)) == 1 })
+	if now["engine"] != "PostgreSQL-17" || str(now, "endpoints", 0, "id") != str(i, "endpoints", 0, "id") || dig(now, "volume", "size") != 15e9 {
+		t.Errorf("the second instance is %v", now)
+	}
+	if first := r.do("GET", at, nil); len(dig(first, "endpoints").([]any)) != 0 || first["engine"] != "PostgreSQL-16" {
+		t.Errorf("the first instance is %v", first)
+	}
+	if users := r.do("GET", second+"/users", nil); dig(users, "total_count") != 2.0 {
+		t.Errorf("users %v", users)
+	}
+	r.until(ips+"?resource_type=rdb_instance&resource_id="+str(up, "id"), func(_ int, b body) bool { return dig(b, "total_count") == 1.0 })
+}
