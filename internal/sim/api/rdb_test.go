@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"bastide/internal/sim/api"
@@ -108,8 +109,9 @@ func TestPrivilegesAtTheSameTime(t *testing.T) {
 	// Each is sent again and again until it meets the other.
 	done := make(chan struct{})
 	met := make(chan string, 2)
+	var both sync.WaitGroup
 	for _, user := range []string{"one", "two"} {
-		go func() {
+		both.Go(func() {
 			for {
 				select {
 				case <-done:
@@ -126,7 +128,7 @@ func TestPrivilegesAtTheSameTime(t *testing.T) {
 					return
 				}
 			}
-		}()
+		})
 	}
 	select {
 	case b := <-met:
@@ -137,9 +139,10 @@ func TestPrivilegesAtTheSameTime(t *testing.T) {
 		t.Error("two changes at a time were never refused")
 	}
 	close(done)
+	both.Wait()
 	for _, user := range []string{"one", "two"} {
-		for status := http.StatusConflict; status == http.StatusConflict; {
-			status, _ = set(user)
+		if status, b := set(user); status != http.StatusOK {
+			t.Errorf("alone: %d %s", status, b)
 		}
 	}
 	got := r.do("GET", at+"/privileges?database_name=rdb", nil)
