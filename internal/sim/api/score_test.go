@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,12 +112,25 @@ func score(t *testing.T, recording, ops string, least float64) {
 		parts = byDay(t, recording)
 	}
 	match, total := 0, 0
-	var wrong bytes.Buffer
-	for day, file := range parts {
-		today, _ := time.Parse(time.DateOnly, day) // none given is none
-		m, n := replay(t, file, ops, today, &wrong)
-		match, total = match+m, total+n
+	var (
+		wrong bytes.Buffer
+		all   sync.WaitGroup
+		sum   sync.Mutex
+	)
+	for day, file := range parts { // at the same time: what takes it is mostly waiting
+		all.Go(func() {
+			today, _ := time.Parse(time.DateOnly, day) // none given is none
+			m, n, others, err := replay(t.Context(), file, ops, today)
+			sum.Lock()
+			defer sum.Unlock()
+			match, total = match+m, total+n
+			wrong.WriteString(others)
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	all.Wait()
 	if total == 0 {
 		return // the recording has none of these operations
 	}
@@ -126,21 +141,22 @@ func score(t *testing.T, recording, ops string, least float64) {
 	}
 }
 
-// replay returns how many steps match, out of how many, and writes the others.
-func replay(t *testing.T, recording, ops string, today time.Time, wrong io.Writer) (match, total int) {
+// replay returns how many steps match, out of how many, and what the others are.
+func replay(ctx context.Context, recording, ops string, today time.Time) (match, total int, others string, err error) {
 	region := api.New(api.Options{Clock: clock.New(2000), Projects: scoreProjects(), Organization: scoreProject, Today: today})
 	defer region.Close()
 	server := httptest.NewServer(region)
 	defer server.Close()
-	report := filepath.Join(t.TempDir(), "score.json")
-	cmd := exec.CommandContext(t.Context(), "python3", filepath.Join(shared, "tools", "replay.py"), "--url", server.URL,
-		"--reset", "/sim/reset", "--project", scoreProject, "--ops", ops, "--wait", "10", "--settle", "1", "--json", report, recording)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("the scorer failed: %v\n%s", err, out)
-	}
-	text, err := os.ReadFile(report)
+	report, err := os.CreateTemp("", "score-*.json")
 	if err != nil {
-		t.Fatal(err)
+		return 0, 0, "", err
+	}
+	defer os.Remove(report.Name())
+	defer report.Close()
+	cmd := exec.CommandContext(ctx, "python3", filepath.Join(shared, "tools", "replay.py"), "--url", server.URL,
+		"--reset", "/sim/reset", "--project", scoreProject, "--ops", ops, "--wait", "10", "--settle", "1", "--json", report.Name(), recording)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, 0, "", fmt.Errorf("the scorer failed: %w\n%s", err, out)
 	}
 	var r struct {
 		Operations map[string]map[string]int `json:"operations"`
@@ -150,8 +166,8 @@ func replay(t *testing.T, recording, ops string, today time.Time, wrong io.Write
 			Note                            json.RawMessage
 		} `json:"steps"`
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
+	if err := json.NewDecoder(report).Decode(&r); err != nil {
+		return 0, 0, "", err
 	}
 	for _, counts := range r.Operations {
 		match += counts["match"]
@@ -159,12 +175,13 @@ func replay(t *testing.T, recording, ops string, today time.Time, wrong io.Write
 			total += counts[k]
 		}
 	}
+	var wrong strings.Builder
 	for _, s := range r.Steps {
 		if s.Result != "outside" && s.Result != "skipped" {
-			fmt.Fprintf(wrong, "%s %s #%d %s %s: %s\n", s.Result, s.Recording, s.Step, s.Method, s.Path, s.Note)
+			fmt.Fprintf(&wrong, "%s %s #%d %s %s: %s\n", s.Result, s.Recording, s.Step, s.Method, s.Path, s.Note)
 		}
 	}
-	return match, total
+	return match, total, wrong.String(), nil
 }
 
 // byDay sorts the recordings of a file by the day on which they were made and
