@@ -20,8 +20,6 @@ import (
 	"bastide/internal/sim/api"
 )
 
-const project = "11111111-1111-4111-8111-111111111111"
-
 // start runs a whole region without nodes, whose key may not do what deny lists.
 func start(t *testing.T, deny ...string) sim.Access {
 	t.Helper()
