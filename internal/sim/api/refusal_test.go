@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		{"missing user data", "GET", servers + "/" + srv + "/user_data/none", nil, 404, ""},
 		{"unknown label", "GET", "/marketplace/v2/local-images?image_label=plan9&zone=" + zone, nil, 404, "not_found MarketplaceImage plan9"},
 		{"unknown zone", "GET", "/instance/v1/zones/fr-par-9/servers", nil, 400, "invalid_arguments zone"},
-		{"unserved", "GET", "/registry/v1/regions/fr-par/namespaces", nil, 404, ""},
+		{"unserved", "GET", "/baremetal/v1/zones/" + zone + "/servers", nil, 404, ""},
 		{"bad key", "POST", keys, body{"project_id": project, "public_key": "ssh-rsa no"}, 400, "invalid_arguments public_key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
