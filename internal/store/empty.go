@@ -180,6 +180,8 @@ func (s *Store) Retire(ctx context.Context, h *Held) (kept bool, err error) {
 		return false, err
 	}
 	h.Release(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forRelease) // the lock's own has ended with it
+	defer cancel()
 	err = s.objects.Client.RemoveBucket(ctx, s.Name)
 	if has(err, "BucketNotEmpty") { // another run took the lock just now
 		return true, nil
