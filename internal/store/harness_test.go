@@ -109,6 +109,18 @@ func (p *place) page(method, path, body string, into any) {
 	}
 }
 
+// struck says whether a rule of the fault script acted.
+func (p *place) struck() bool {
+	p.Helper()
+	var state struct {
+		HTTP []struct {
+			Acted int `json:"acted"`
+		} `json:"http"`
+	}
+	p.page("GET", "/sim/faults", "", &state)
+	return state.HTTP[0].Acted > 0
+}
+
 // writes are the calls to object storage that changed something, as METHOD PATH.
 func (p *place) writes() []string {
 	p.Helper()
