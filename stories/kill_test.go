@@ -65,5 +65,8 @@ func TestInterruptedSaysHowToGoOn(t *testing.T) {
 	if want := "bastide up " + p.Stage.Env; !strings.Contains(words.String(), want) {
 		t.Errorf("the output does not say %q:\n%s", want, &words)
 	}
+	if said := play(t, p, 0, "unlock", p.Stage.Env); !strings.Contains(said, "is not locked") {
+		t.Errorf("the interrupted run kept its lock: %s", said)
+	}
 	play(t, p, 0, "up", p.Stage.Env, "--yes")
 }

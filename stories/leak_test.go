@@ -39,8 +39,18 @@ func TestNoSecretLeaks(t *testing.T) {
 		"request log":      text(t, p, "/sim/requests"),
 		"state":            text(t, p, "/sim/state"),
 		"faults":           text(t, p, "/sim/faults"),
-		"destroy":          play(t, p, 0, "destroy", env, "--yes"),
 	}
+	stored := 0
+	for name, content := range files(t, p.Stage) { // the estate's bucket, as the region keeps it
+		if strings.Contains(name, "/objects/") {
+			said["object "+name] = content
+			stored++
+		}
+	}
+	if stored < 2 {
+		t.Errorf("only %d objects are stored; proof and journals were expected", stored)
+	}
+	said["destroy"] = play(t, p, 0, "destroy", env, "--yes")
 	for name, content := range files(t, p.Stage) {
 		said["file "+name] = content
 	}

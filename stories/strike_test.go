@@ -19,8 +19,8 @@ import (
 )
 
 // kill is a SIGKILL at a command's nth call that changes something, be it of
-// the Scaleway API or of a node: before the call takes effect, or after it has
-// and before it is answered. bastide only reads the Kubernetes API, so these are
+// the Scaleway API, of object storage or of a node: before the call takes effect,
+// or after it has and before it is answered. bastide only reads the Kubernetes API, so these are
 // all the calls at which a kill can leave something half done. Without an nth
 // nothing is killed.
 type kill struct {
@@ -125,11 +125,15 @@ type logged struct {
 var (
 	anyID   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 	anyNode = regexp.MustCompile(`^/talos/[^/]+`)
+	// The estate's own bucket, and the journals in it, which are named by time.
+	anyBucket  = regexp.MustCompile(`^/bastide-[a-z0-9-]+-[0-9a-f]{8}\b`)
+	anyJournal = regexp.MustCompile(`/journal/.*`)
 )
 
 // operation is a call without the thing that it is about.
 func (l logged) operation() string {
-	return l.Method + " " + anyNode.ReplaceAllString(anyID.ReplaceAllString(l.Path, "*"), "/talos/*")
+	path := anyNode.ReplaceAllString(anyID.ReplaceAllString(l.Path, "*"), "/talos/*")
+	return l.Method + " " + anyJournal.ReplaceAllString(anyBucket.ReplaceAllString(path, "/bucket"), "/journal/*")
 }
 
 // changes are the calls that change something, in the order of their arrival.

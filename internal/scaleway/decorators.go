@@ -1,6 +1,7 @@
 package scaleway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -54,11 +55,11 @@ func ReadOnly() Decorator {
 // Guard asks before every call that would change something, and fails it with
 // what allowed says. It is for a condition that the right to change anything
 // depends on, such as a lock that is held.
-func Guard(allowed func() error) Decorator {
+func Guard(allowed func(context.Context) error) Decorator {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(req *http.Request) (*http.Response, error) {
 			if req.Method != http.MethodGet && req.Method != http.MethodHead {
-				if err := allowed(); err != nil {
+				if err := allowed(req.Context()); err != nil {
 					return nil, &guardedError{err}
 				}
 			}

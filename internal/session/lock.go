@@ -95,12 +95,12 @@ func (s *Session) masked(err error) error {
 }
 
 // mayWrite is asked before every call that changes something at Scaleway.
-func (s *Session) mayWrite() error {
+func (s *Session) mayWrite(ctx context.Context) error {
 	held := s.held.Load()
 	if held == nil {
 		return outcome.Fail("nothing was changed", "the estate's lock is not held", "report this as a mistake of bastide")
 	}
-	return held.Err()
+	return held.Check(ctx)
 }
 
 // locked is an executor that asks before each step whether the lock is still this
@@ -113,11 +113,7 @@ type underLock struct {
 }
 
 func (u underLock) Apply(ctx context.Context, a plan.Action, known plan.Known) (plan.Observed, error) {
-	held := u.session.held.Load()
-	if held == nil {
-		return plan.Observed{}, u.session.mayWrite()
-	}
-	if err := held.Check(ctx); err != nil {
+	if err := u.session.mayWrite(ctx); err != nil {
 		return plan.Observed{}, err
 	}
 	return u.Executor.Apply(ctx, a, known)

@@ -99,6 +99,9 @@ func (s *Store) Acquire(ctx context.Context, r Request) (*Held, error) {
 		from := time.Now()
 		o, err := s.write(ctx, mine, when)
 		if err == nil {
+			if over != nil { // or it would be the lock again without this one
+				_ = s.erase(ctx, lockKey, over.object.version)
+			}
 			return s.hold(mine, o, from, over), nil
 		}
 		if has(err, "NoSuchBucket") { // a destroy has just ended
