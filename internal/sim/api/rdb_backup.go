@@ -35,11 +35,15 @@ func (r *Region) rdbBackupRoutes(base string) {
 	r.route("POST "+base+"/backups/{id}/restore", http.StatusOK, restoreRDBBackup)
 }
 
+// stampWhenSet writes a time that somebody gave: whole seconds without a fraction.
 func stampWhenSet(t time.Time) any {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return nil
+	case t.Nanosecond() == 0:
+		return t.UTC().Format(time.RFC3339)
 	}
-	return stamp(t)
+	return stamp(t.UTC())
 }
 
 func sizeOrNull(n int64) any {

@@ -69,7 +69,11 @@ func createRDB(c *call) (any, error) {
 		return nil, err
 	}
 	add(c.world, c.RDBInstances, i)
-	c.raiseRDB(i, public)
+	var arrive func(*world, *rdbInstance)
+	if public {
+		arrive = (*world).exposeRDB
+	}
+	c.raiseRDB(i, arrive)
 	return c.viewRDB(i), nil
 }
 
@@ -95,9 +99,10 @@ func (c *call) firstEndpoints(i *rdbInstance, specs []rdbEndpointSpec) (public b
 	return public, nil
 }
 
-// raiseRDB takes a new instance through its states until it is ready; the
-// public endpoint is the last thing that shows.
-func (w *world) raiseRDB(i *rdbInstance, public bool) {
+// raiseRDB takes a new instance through its states until it is ready. What
+// arrives then, such as a public endpoint, is the last thing that shows; it may
+// be nil.
+func (w *world) raiseRDB(i *rdbInstance, arrive func(*world, *rdbInstance)) {
 	id := i.ID
 	during := func(status string, do func(*world, *rdbInstance)) func(*world) bool {
 		return func(w *world) bool {
@@ -119,8 +124,8 @@ func (w *world) raiseRDB(i *rdbInstance, public bool) {
 			}
 		})},
 		stage{at: rdbReady, do: during("ready", func(w *world, i *rdbInstance) {
-			if public {
-				w.exposeRDB(i)
+			if arrive != nil {
+				arrive(w, i)
 			}
 			w.finishRDB(i)
 		})})

@@ -213,6 +213,6 @@ func promoteRDBReplica(c *call) (any, error) {
 	i := c.copyRDB(from, "promoted - "+from.Name)
 	i.Status = "initializing"
 	c.removeRDBReplica(r)
-	c.raiseRDB(i, true)
+	c.raiseRDB(i, (*world).exposeRDB)
 	return c.viewRDB(i), nil
 }

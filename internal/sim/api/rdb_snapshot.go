@@ -36,7 +36,7 @@ func viewRDBSnapshot(s *rdbSnapshot) doc {
 		updated = stamp(s.Updated)
 	}
 	return doc{"id": s.ID, "name": s.Name, "status": s.Status, "instance_id": s.Of.ID, "instance_name": s.Of.Name,
-		"node_type": strings.ToLower(s.Of.NodeType), "size": sizeOrNull(s.Size), "expires_at": stamp(s.Expires), "created_at": stamp(s.Created),
+		"node_type": strings.ToLower(s.Of.NodeType), "size": sizeOrNull(s.Size), "expires_at": stampWhenSet(s.Expires), "created_at": stamp(s.Created),
 		"updated_at": updated, "volume_type": doc{"type": s.Of.Volume.Type, "class": storageClass(s.Of.Volume.Type)}, "region": s.Region}
 }
 
@@ -170,6 +170,6 @@ func createRDBFromSnapshot(c *call) (any, error) {
 	if in.NodeType != "" {
 		i.NodeType = in.NodeType
 	}
-	c.raiseRDB(i, true)
+	c.raiseRDB(i, (*world).exposeRDB)
 	return c.viewRDB(i), nil
 }

@@ -114,20 +114,18 @@ func (c *call) majorUpgrade(i *rdbInstance, version string, withEndpoints bool) 
 	}
 	second := c.copyRDB(i, i.Name)
 	second.Engine = newer[n].name()
-	c.raiseRDB(second, !withEndpoints)
+	arrive := (*world).exposeRDB
 	if withEndpoints {
-		from, to := i.ID, second.ID
-		c.after(rdbReady, func(w *world) {
-			a, had := w.RDBInstances.get(from)
-			b, has := w.RDBInstances.get(to)
-			if !had || !has {
-				return
+		from := i.ID
+		arrive = func(w *world, to *rdbInstance) {
+			if a, ok := w.RDBInstances.get(from); ok {
+				for _, e := range slices.Clone(a.Endpoints) {
+					w.moveRDBEndpoint(a, to, e)
+				}
 			}
-			for _, e := range slices.Clone(a.Endpoints) {
-				w.moveRDBEndpoint(a, b, e)
-			}
-		})
+		}
 	}
+	c.raiseRDB(second, arrive)
 	return c.viewRDB(second), nil
 }
 
@@ -165,7 +163,7 @@ func cloneRDB(c *call) (any, error) {
 	if in.NodeType != "" {
 		second.NodeType = in.NodeType
 	}
-	c.raiseRDB(second, true)
+	c.raiseRDB(second, (*world).exposeRDB)
 	return c.viewRDB(second), nil
 }
 
