@@ -12,10 +12,16 @@ import (
 
 // serveObjects starts object storage on a port of its own.
 func (r *Region) serveObjects(o Options, region *api.Region) error {
-	key := s3.Key{Secret: o.Access.SecretKey, Project: o.Access.Project, Deny: o.Deny}
+	keys := func(access string) (s3.Key, bool) {
+		secret, project, known := o.Access.SecretKey, o.Access.Project, true
+		if access != o.Access.AccessKey {
+			secret, project, known = region.KeyMade(access)
+		}
+		return s3.Key{Secret: secret, Project: project, Deny: region.ObjectsDenied(secret)}, known
+	}
 	store, err := s3.New(s3.Options{
 		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region}, Log: o.Log,
-		Keys: func(access string) (s3.Key, bool) { return key, access == o.Access.AccessKey },
+		Keys: keys,
 	})
 	if err != nil {
 		return err

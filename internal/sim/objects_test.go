@@ -14,6 +14,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/tags"
 	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
+	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"bastide/internal/sim"
@@ -189,6 +190,56 @@ func TestSnapshotsAreImportedFromTheStore(t *testing.T) {
 		if s.Status != want || (want == block.SnapshotStatusAvailable && s.Size != 3<<30) {
 			t.Errorf("%s: %s, %d bytes; want %s", key, s.Status, s.Size, want)
 		}
+	}
+}
+
+// A key that was made for an application may do to the store what its policies
+// say, and a seed takes rights from the store's keys too.
+func TestRightsReachTheStore(t *testing.T) {
+	access := start(t)
+	c, ctx := client(t, access.Environ()), t.Context()
+	if err := c.MakeBucket(ctx, "estate", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sdk, err := scw.NewClient(scw.WithAPIURL(access.URL), scw.WithAuth(access.AccessKey, access.SecretKey), scw.WithDefaultProjectID(project), scw.WithDefaultOrganizationID(project))
+	if err != nil {
+		t.Fatal(err)
+	}
+	people, home := iam.NewAPI(sdk), project
+	app, err := people.CreateApplication(&iam.CreateApplicationRequest{Name: "backup"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := people.CreateAPIKey(&iam.CreateAPIKeyRequest{ApplicationID: &app.ID, DefaultProjectID: &home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := access
+	theirs.AccessKey, theirs.SecretKey = key.AccessKey, *key.SecretKey
+	backup := client(t, theirs.Environ())
+	may := func(c *minio.Client) string {
+		out := ""
+		if _, err := c.ListBuckets(ctx); err == nil {
+			out += "read "
+		}
+		if _, err := c.PutObject(ctx, "estate", "x", strings.NewReader("x"), 1, minio.PutObjectOptions{}); err == nil {
+			out += "write"
+		}
+		return out
+	}
+	if got := may(backup); got != "" {
+		t.Errorf("without a policy it may %s", got)
+	}
+	if _, err := people.CreatePolicy(&iam.CreatePolicyRequest{ApplicationID: &app.ID, Rules: []*iam.RuleSpecs{
+		{PermissionSetNames: &[]string{"ObjectStorageReadOnly"}, ProjectIDs: &[]string{project}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := may(backup); got != "read " {
+		t.Errorf("a reader may %q", got)
+	}
+	page(t, "POST", access.URL+"/sim/seed", `{"permissions": {"deny": ["ObjectStorageReadOnly"]}}`)
+	if got := may(c); got != "write" {
+		t.Errorf("without the right to read it may %q", got)
 	}
 }
 

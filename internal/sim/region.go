@@ -33,8 +33,9 @@ type Options struct {
 	Dir    string  // where disks and process files live; it must exist
 	Speed  float64 // how much faster than real time
 	Access Access  // credentials and default project; URL, S3 and PID are filled in
-	// Deny lists what Access's key may not do: a product ("lb", "object") or a
-	// product and an action ("iam:write", "object:read").
+	// Deny lists what a key may not do, unless it was made in the region: a
+	// product ("lb", "object"), a product and an action ("iam:write",
+	// "object:read") or a permission set of IAM.
 	Deny   []string
 	Seed   api.Seed // what a person would have prepared
 	Faults fault.Script
@@ -99,7 +100,7 @@ func (r *Region) build(o Options) (*api.Region, error) {
 	r.parts = append(r.parts, gateways, balancers, databases, farm)
 	handler := api.New(api.Options{
 		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Databases: databases, Log: o.Log,
-		Credentials: map[string]api.Credential{o.Access.SecretKey: {Deny: o.Deny}},
+		Rights: api.Credential{Deny: o.Deny},
 		Objects: func(region, bucket, key string) (int64, *hardware.TalosImage, error) {
 			return diskImage(r.store, region, bucket, key) // the store is there before the first call is
 		},

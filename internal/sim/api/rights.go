@@ -67,7 +67,7 @@ type right struct {
 }
 
 var (
-	products = []string{"instance", "block", "vpc", "ipam", "vpc-gw", "lb", "rdb", "s3", "registry", "secret-manager", "domain", "iam", "account",
+	products = []string{"instance", "block", "vpc", "ipam", "vpc-gw", "lb", "rdb", "object", "registry", "secret-manager", "domain", "iam", "account",
 		"baremetal", "flexible-ip", "marketplace", "product-catalog"}
 	actions = []string{"read", "write", "access", "create", "delete"}
 )
@@ -83,6 +83,7 @@ type permissionSet struct {
 
 var (
 	reading = []string{"read"}
+	writing = []string{"write"}
 	whole   = []string{"read", "write", "access", "create", "delete"}
 )
 
@@ -96,7 +97,10 @@ var permissionSets = []permissionSet{
 	{"VPCGatewayFullAccess", "projects", "vpc-gw", whole, ""}, {"VPCGatewayReadOnly", "projects", "vpc-gw", reading, ""},
 	{"LoadBalancersFullAccess", "projects", "lb", whole, ""}, {"LoadBalancersReadOnly", "projects", "lb", reading, ""},
 	{"RelationalDatabasesFullAccess", "projects", "rdb", whole, ""}, {"RelationalDatabasesReadOnly", "projects", "rdb", reading, ""},
-	{"ObjectStorageFullAccess", "projects", "s3", whole, ""}, {"ObjectStorageReadOnly", "projects", "s3", reading, ""},
+	{"ObjectStorageFullAccess", "projects", "object", whole, ""}, {"ObjectStorageReadOnly", "projects", "object", reading, ""},
+	{"ObjectStorageObjectsRead", "projects", "object", reading, ""}, {"ObjectStorageBucketsRead", "projects", "object", reading, ""},
+	{"ObjectStorageObjectsWrite", "projects", "object", writing, ""}, {"ObjectStorageBucketsWrite", "projects", "object", writing, ""},
+	{"ObjectStorageObjectsDelete", "projects", "object", writing, ""}, {"ObjectStorageBucketsDelete", "projects", "object", writing, ""},
 	{"ContainerRegistryFullAccess", "projects", "registry", whole, ""}, {"ContainerRegistryReadOnly", "projects", "registry", reading, ""},
 	{"SecretManagerFullAccess", "projects", "secret-manager", whole, ""}, {"SecretManagerReadOnly", "projects", "secret-manager", reading, ""},
 	{"SecretManagerSecretAccess", "projects", "secret-manager", []string{"access"}, ""},
@@ -115,7 +119,7 @@ var permissionSets = []permissionSet{
 	{"FunctionsFullAccess", "projects", "functions", whole, ""}, {"FunctionsReadOnly", "projects", "functions", reading, ""},
 	{"KubernetesFullAccess", "projects", "k8s", whole, ""}, {"KubernetesReadOnly", "projects", "k8s", reading, ""},
 	{"ObservabilityFullAccess", "projects", "cockpit", whole, ""}, {"ObservabilityReadOnly", "projects", "cockpit", reading, ""},
-	{"ObjectStorageBucketPolicyFullAccess", "projects", "s3-policy", whole, ""},
+	{"ObjectStorageBucketPolicyFullAccess", "projects", "object-policy", whole, ""},
 }
 
 func (s permissionSet) id() string {

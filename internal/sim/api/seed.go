@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"bastide/internal/sim/hardware"
@@ -168,7 +169,10 @@ func (w *world) seed(s Seed) error {
 		w.seedRegistryImage(first(i.Project), i)
 	}
 	if s.Permissions != nil {
-		w.Rights = *s.Permissions
+		w.Rights.Deny = append(slices.Clone(w.opts.Rights.Deny), s.Permissions.Deny...)
+		if w.Rights.PermissionSets = w.opts.Rights.PermissionSets; s.Permissions.PermissionSets != nil {
+			w.Rights.PermissionSets = s.Permissions.PermissionSets
+		}
 	}
 	w.touched = nil
 	return nil
