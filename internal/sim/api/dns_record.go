@@ -43,7 +43,7 @@ var dnsTypes = []string{"A", "AAAA", "CNAME", "TXT", "SRV", "TLSA", "MX", "NS", 
 	"DS", "NAPTR", "DNAME", "SVCB", "HTTPS"}
 
 func viewDNSRecord(r *dnsRecord) doc {
-	d := doc{"id": r.ID, "name": r.Name, "type": r.Type, "data": r.Data, "priority": r.Priority, "ttl": r.TTL, "comment": nil, "updated_at": stamp(r.Updated)}
+	d := doc{"id": r.ID, "name": r.Name, "type": r.Type, "data": r.Data, "priority": r.Priority, "ttl": r.TTL, "comment": nil, "updated_at": stampDNS(r.Updated)}
 	if r.Comment != nil {
 		d["comment"] = *r.Comment
 	}

@@ -35,8 +35,11 @@ func (r *Region) dnsRoutes() {
 
 func viewDNSZone(z *dnsZone) doc {
 	return doc{"domain": z.Domain, "subdomain": z.Subdomain, "ns": dnsServers, "ns_default": dnsServers, "ns_master": []string{},
-		"status": z.Status, "message": nil, "updated_at": stamp(z.Updated), "project_id": z.Project, "linked_products": []string{}}
+		"status": z.Status, "message": nil, "updated_at": stampDNS(z.Updated), "project_id": z.Project, "linked_products": []string{}}
 }
+
+// stampDNS is how this product writes a time: it has no fractions of seconds.
+func stampDNS(t time.Time) string { return t.Format(time.RFC3339) }
 
 func (z *dnsZone) orderKey(field string) string {
 	switch field {

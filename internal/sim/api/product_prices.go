@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -99,7 +100,7 @@ func skuPlace(zone string) string {
 
 // view is a product in one place.
 func (s sold) view(place string) doc {
-	locality, price := doc{"region": place}, float64(s.nanos)/1e9
+	locality, price := doc{"region": place}, strconv.FormatFloat(float64(s.nanos)/1e9, 'f', -1, 64)
 	if s.zonal {
 		locality = doc{"zone": place}
 	}
@@ -111,7 +112,7 @@ func (s sold) view(place string) doc {
 		properties[s.kind] = doc{}
 	}
 	return doc{"sku": s.sku + "_" + skuPlace(place), "service_category": s.service, "product_category": s.category, "product": s.product,
-		"variant": s.variant + " - " + place, "description": fmt.Sprintf("%s - %s (%v€ per %s)", s.product, place, price, strings.ReplaceAll(s.unit, "_", " ")),
+		"variant": s.variant + " - " + place, "description": fmt.Sprintf("%s - %s (%s€ per %s)", s.product, place, price, strings.ReplaceAll(s.unit, "_", " ")),
 		"locality": locality, "price": doc{"retail_price": doc{"currency_code": "EUR", "units": 0, "nanos": s.nanos}}, "properties": properties,
 		"environmental_impact_estimation": nil, "unit_of_measure": doc{"unit": s.unit, "size": 1}, "status": "general_availability", "badges": []string{}}
 }
