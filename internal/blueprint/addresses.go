@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sort"
+	"strings"
 
 	"bastide/internal/estate"
 )
@@ -22,6 +23,9 @@ func Assign(e *estate.Estate, booked map[string]netip.Addr) (map[string]netip.Ad
 	cidr := e.Network.CIDR.Prefix
 	taken := map[netip.Addr]string{}
 	for _, id := range sortedKeys(booked) {
+		if !strings.HasPrefix(id, string(KindAddress)+"/") {
+			continue // not in the private network
+		}
 		addr := booked[id]
 		if !cidr.Contains(addr) {
 			return nil, fmt.Errorf("%s is booked as %s, outside network.cidr %s: the range of a live private network cannot change", id, addr, cidr)

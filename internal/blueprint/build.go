@@ -22,7 +22,7 @@ func Build(e *estate.Estate, booked map[string]netip.Addr, sshKeys []string) (*G
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{e: e, g: &Graph{Estate: e.Name}, addresses: addresses, zone: e.Scaleway.Zones[0]}
+	b := &builder{e: e, g: &Graph{Estate: e.Name}, addresses: addresses, booked: booked, zone: e.Scaleway.Zones[0]}
 	b.network()
 	b.keys(sshKeys)
 	b.gateway()
@@ -40,6 +40,7 @@ type builder struct {
 	e         *estate.Estate
 	g         *Graph
 	addresses map[string]netip.Addr
+	booked    map[string]netip.Addr
 	zone      string
 
 	network_, gatewayNetwork, securityGroup, frontend string

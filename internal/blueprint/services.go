@@ -23,8 +23,8 @@ func (b *builder) services() {
 		b.g.add(Step{Kind: KindRegistry, Name: r.Name, Spec: Registry{Public: r.Public, Description: r.Description}})
 	}
 	for _, v := range b.e.Services.Secrets {
-		dir, _ := path.Split("/" + v.Name)
-		b.g.add(Step{Kind: KindSecret, Name: v.Name, Spec: Secret{Path: path.Clean(dir), Type: v.Type, Tags: v.Tags, Protected: v.Protected}})
+		dir, name := path.Split("/" + v.Name)
+		b.g.add(Step{Kind: KindSecret, Name: v.Name, Spec: Secret{Name: name, Path: path.Clean(dir), Type: v.Type, Tags: v.Tags, Protected: v.Protected}})
 	}
 	var edge string
 	if b.e.Network.EdgeAddress == "reserved" {
@@ -92,18 +92,33 @@ func CORSText(r estate.CORSRule) string {
 }
 
 func (b *builder) records(d *estate.DNS, edge string) {
-	targets := map[string]string{}
+	zone, targets := canonicalName(d.Zone), map[string]string{}
 	if d.API != "" {
-		targets[d.API] = addressID(b.name("api"))
+		targets[RecordName(d.API, zone)] = addressID(b.name("api"))
 	}
 	if d.Edge != "" {
-		targets[d.Edge] = edge
+		targets[RecordName(d.Edge, zone)] = edge
 	}
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
-		spec := DNSRecord{Zone: d.Zone, Type: "A", TTL: d.TTL, Target: targets[name]}
+		spec := DNSRecord{Zone: zone, Type: "A", TTL: d.TTL, Target: targets[name]}
 		if a, known := b.addresses[spec.Target]; known {
 			spec.Values = []string{a.String()}
+		} else if a, known := b.booked[spec.Target]; known {
+			spec.Values = []string{a.String()}
 		}
-		b.g.add(Step{Kind: KindDNSRecord, Name: strings.TrimPrefix(name+"."+d.Zone, "@."), Needs: []string{spec.Target}, Spec: spec})
+		b.g.add(Step{Kind: KindDNSRecord, Name: name, Needs: []string{spec.Target}, Spec: spec})
 	}
 }
+
+// RecordName is the full name of a record that the file names relative to its
+// zone, in the one form in which names are compared: in small letters, without a
+// dot at the end. The zone's own name is written @.
+func RecordName(relative, zone string) string {
+	zone = canonicalName(zone)
+	if name := canonicalName(relative); name != "@" && name != "" {
+		return name + "." + zone
+	}
+	return zone
+}
+
+func canonicalName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

@@ -54,6 +54,7 @@ type Registry struct {
 
 // Secret is a container in Secret Manager. Its content is never looked at.
 type Secret struct {
+	Name      string // such as session-key
 	Path      string // such as /app
 	Type      string
 	Tags      []string
@@ -118,7 +119,7 @@ func (s Registry) Attributes() []Attribute {
 
 func (s Secret) Attributes() []Attribute {
 	return []Attribute{
-		fixed("path", s.Path), fixed("type", s.Type), inPlace("tags", strings.Join(slices.Sorted(slices.Values(s.Tags)), " ")),
+		inPlace("name", s.Name), inPlace("path", s.Path), fixed("type", s.Type), inPlace("tags", strings.Join(slices.Sorted(slices.Values(s.Tags)), " ")),
 		inPlace("protected", fmt.Sprint(s.Protected)),
 	}
 }

@@ -79,7 +79,7 @@ func (c *Cloud) apply(ctx context.Context, j job) (plan.Observed, error) {
 	case blueprint.LBFrontend:
 		return c.applyFrontend(ctx, j, want)
 	}
-	return plan.Observed{}, fmt.Errorf("%s is not a cloud step", j.step.ID)
+	return c.applyService(ctx, j)
 }
 
 // describe names a step with what a person needs to act on a permanent refusal:

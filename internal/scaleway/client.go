@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/estate"
@@ -15,11 +16,14 @@ import (
 	"bastide/internal/plan"
 
 	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/domain/v2beta1"
 	"github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/instance/v1"
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/registry/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
 	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -58,6 +62,11 @@ type Cloud struct {
 	nics      *instancev2.API
 	blocks    *block.API
 	balancers *lb.ZonedAPI
+	registry  *registry.API
+	secrets   *secret.API
+	domains   *domain.API
+
+	zoneChange sync.Mutex
 }
 
 // New makes a Cloud from the estate's file and the user's credentials. It makes
@@ -88,6 +97,7 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 	}
 	c.vpc, c.iam, c.gateways, c.ipam = vpc.NewAPI(client), iam.NewAPI(client), vpcgw.NewAPI(client), ipam.NewAPI(client)
 	c.instances, c.nics, c.blocks, c.balancers = instance.NewAPI(client), instancev2.NewAPI(client), block.NewAPI(client), lb.NewZonedAPI(client)
+	c.registry, c.secrets, c.domains = registry.NewAPI(client), secret.NewAPI(client), domain.NewAPI(client)
 	return c, s.warnings, nil
 }
 

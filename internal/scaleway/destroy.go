@@ -38,6 +38,7 @@ var afterKinds = map[blueprint.Kind][]blueprint.Kind{
 	blueprint.KindAddress:        {blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork},
 	blueprint.KindPrivateNetwork: {blueprint.KindAddress, blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork},
 	blueprint.KindVPC:            {blueprint.KindPrivateNetwork},
+	blueprint.KindEdgeIP:         {blueprint.KindDNSRecord, blueprint.KindLoadBalancer},
 }
 
 // Teardown is how the whole estate is taken down: everything that carries its
@@ -157,7 +158,7 @@ func (c *Cloud) remove(ctx context.Context, it Item) error {
 	case blueprint.KindSSHKey:
 		return c.freed(ctx, func() error { return c.iam.DeleteSSHKey(&iam.DeleteSSHKeyRequest{SSHKeyID: id}, with) })
 	}
-	return fmt.Errorf("a %s cannot be deleted by itself", it.Kind)
+	return c.removeService(ctx, it)
 }
 
 // freed deletes something as soon as nothing depends on it any more. What was

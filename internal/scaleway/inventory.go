@@ -54,6 +54,9 @@ type Inventory struct {
 	Items    []Item // in the order in which things are made
 	Foreign  []Foreign
 	Warnings []string
+	// Unread names products that the key may not read and the file does not use:
+	// whether the estate has anything there is not known.
+	Unread []string
 
 	project, estate string
 	keys            []*iam.SSHKey
@@ -61,6 +64,7 @@ type Inventory struct {
 	snapshots       []*block.Snapshot // those that the file's snapshot name means
 	parents         map[string]string // volume -> snapshot that it was made from
 	holders         map[netip.Addr]string
+	squatters       map[string]string // step -> what without the mark has its place
 }
 
 // refs resolve what the API calls by ID to the steps that claim it.
@@ -112,6 +116,7 @@ type found struct {
 	attachments map[string][]*lb.PrivateNetwork
 	backends    map[string][]*lb.Backend
 	frontends   map[string][]*lb.Frontend
+	foundServices
 }
 
 // Inventory reads everything of the estate, one listing per kind of resource
@@ -158,6 +163,7 @@ func (c *Cloud) find(ctx context.Context) (*found, error) {
 		into(&f.servers, func(ctx context.Context) ([]*instance.Server, error) { return c.listServers(ctx, mark) }),
 		func(ctx context.Context) (err error) { return c.findBalancers(ctx, f, mark) },
 	}
+	readings = append(readings, c.findServices(f)...)
 	err := together(ctx, len(readings), func(ctx context.Context, i int) error { return readings[i](ctx) })
 	return f, err
 }
@@ -243,11 +249,18 @@ func (c *Cloud) findBalancers(ctx context.Context, f *found, mark []string) erro
 }
 
 // Booked are the addresses that are booked for the estate, by the step that they
-// are booked for: what blueprint.Build needs to leave live nodes where they are.
+// are booked for: what blueprint.Build needs to leave live nodes where they are,
+// and to tell what DNS records point to.
 func (inv *Inventory) Booked() map[string]netip.Addr {
 	out := map[string]netip.Addr{}
 	for _, it := range inv.Items {
-		if spec, ok := it.Spec.(blueprint.Address); ok && it.Step != "" && !it.Second {
+		if it.Step == "" || it.Second {
+			continue
+		}
+		switch spec := it.Spec.(type) {
+		case blueprint.Address:
+			out[it.Step] = spec.Address
+		case blueprint.EdgeIP:
 			out[it.Step] = spec.Address
 		}
 	}

@@ -59,6 +59,8 @@ func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {
 		if by := inv.heldBy(spec.Address); by != "" {
 			o.Broken = fmt.Sprintf("its address %s is held by %s", spec.Address, by)
 		}
+	case blueprint.DNSRecord:
+		o.Broken = orText(o.Broken, inv.squatters[it.Step])
 	}
 	return o
 }
@@ -94,6 +96,10 @@ func (inv *Inventory) missing(s blueprint.Step, live *plan.Live) {
 		if by := inv.heldBy(want.Address); by != "" {
 			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "taken", Settled: true, Spec: want,
 				Broken: fmt.Sprintf("the address %s is held by %s", want.Address, by)}
+		}
+	default:
+		if why := inv.squatters[s.ID]; why != "" {
+			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "taken", Settled: true, Spec: want, Broken: why}
 		}
 	}
 }

@@ -1,0 +1,162 @@
+package scaleway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+
+	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+// listSecrets lists the project's secrets, without what is in them: that is
+// another call, which nothing here makes.
+func (c *Cloud) listSecrets(ctx context.Context, tags []string) ([]*secret.Secret, error) {
+	return c.secretsOf(ctx, &secret.ListSecretsRequest{Tags: tags})
+}
+
+func (c *Cloud) secretsOf(ctx context.Context, req *secret.ListSecretsRequest) ([]*secret.Secret, error) {
+	return list(ctx, c, "secrets", func(v *secret.Secret) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*secret.Secret, uint64, error) {
+		page := *req
+		page.Region, page.ProjectID, page.Page, page.PageSize, page.OrderBy = c.region, &c.project, n, size, secret.ListSecretsRequestOrderByCreatedAtAsc
+		r, err := c.secrets.ListSecrets(&page, scw.WithContext(ctx))
+		if err != nil {
+			return nil, 0, err
+		}
+		return r.Secrets, r.TotalCount, nil
+	})
+}
+
+// applySecret makes a container and keeps its tags and protection. Its content
+// is never touched.
+func (c *Cloud) applySecret(ctx context.Context, j job, want blueprint.Secret) (plan.Observed, error) {
+	s, err := ensure(ctx, c, forFree,
+		func(ctx context.Context) (*secret.Secret, bool, error) {
+			all, err := c.listSecrets(ctx, stepTag(j.step))
+			return claimed(c, j.step, all, err, func(v *secret.Secret) []string { return v.Tags })
+		},
+		func(ctx context.Context) (*secret.Secret, error) {
+			return c.secrets.CreateSecret(&secret.CreateSecretRequest{Region: c.region, ProjectID: c.project, Name: want.Name, Path: &want.Path,
+				Type: secret.SecretType(want.Type), Tags: c.serviceTags(j.step, want.Tags), Protected: want.Protected}, scw.WithContext(ctx))
+		})
+	if err != nil {
+		return plan.Observed{}, c.secretTaken(ctx, j.step.Name, want, err)
+	}
+	if s.Name != want.Name || s.Path != want.Path || !sameTags(userTags(s.Tags), want.Tags) {
+		tags := c.serviceTags(j.step, want.Tags)
+		if err := c.steady(ctx, forFree, func(ctx context.Context) error {
+			_, err := c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Name: &want.Name, Path: &want.Path, Tags: &tags}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	if s.Protected != want.Protected {
+		if err := c.protect(ctx, s.ID, want.Protected); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	return j.done(s.ID, "", present, want), nil
+}
+
+func (c *Cloud) protect(ctx context.Context, id string, on bool) error {
+	return c.steady(ctx, forFree, func(ctx context.Context) (err error) {
+		if on {
+			_, err = c.secrets.ProtectSecret(&secret.ProtectSecretRequest{Region: c.region, SecretID: id}, scw.WithContext(ctx))
+		} else {
+			_, err = c.secrets.UnprotectSecret(&secret.UnprotectSecretRequest{Region: c.region, SecretID: id}, scw.WithContext(ctx))
+		}
+		return err
+	})
+}
+
+// secretTaken explains a refused creation by the secret that has the name, one
+// without the mark or one that waits for its end: Scaleway keeps a deleted
+// secret for seven days.
+func (c *Cloud) secretTaken(ctx context.Context, name string, want blueprint.Secret, cause error) error {
+	var invalid *scw.InvalidArgumentsError
+	if !errors.As(cause, &invalid) && !nameTaken(cause) {
+		return cause
+	}
+	what := fmt.Sprintf("the secret %s could not be made", name)
+	for _, leaving := range []bool{false, true} {
+		all, err := c.secretsOf(ctx, &secret.ListSecretsRequest{Path: &want.Path, ScheduledForDeletion: leaving})
+		if err != nil {
+			return cause
+		}
+		for _, s := range all {
+			if s.Name != want.Name || s.Path != want.Path {
+				continue
+			}
+			if !leaving {
+				return outcome.Fail(what, c.secretStrange(s), "choose another name in services.secrets, or hand it over").Because(cause)
+			}
+			why := "a secret of that name is scheduled for deletion and keeps the name until it is gone, after seven days"
+			if s.DeletionRequestedAt != nil {
+				why = fmt.Sprintf("a secret of that name was deleted on %s and keeps the name for seven days", s.DeletionRequestedAt.UTC().Format(time.DateOnly))
+			}
+			return outcome.Fail(what, why, fmt.Sprintf("bring it back with its content: scw secret secret restore %s region=%s; or choose another name in services.secrets", s.ID, c.region)).Because(cause)
+		}
+	}
+	return cause
+}
+
+func (c *Cloud) secretStrange(s *secret.Secret) string {
+	return fmt.Sprintf("the project has a secret of that name (%s) without the estate's mark; to hand it over, give it the tags %s%s and %s%s", s.ID,
+		blueprint.TagEstate, c.estate.Name, blueprint.TagStep, secretStep(s))
+}
+
+// secretStep is the step that a secret's place stands for.
+func secretStep(s *secret.Secret) string {
+	return string(blueprint.KindSecret) + "/" + strings.TrimPrefix(path.Join(s.Path, s.Name), "/")
+}
+
+func (r *reader) secrets() {
+	for _, s := range r.f.secrets {
+		step := stepOf(s.Tags)
+		kind, _, _ := strings.Cut(step, "/")
+		switch {
+		case s.DeletionRequestedAt != nil:
+		case !r.marked(s.Tags):
+			r.inTheWay(secretStep(s), r.secretStrange(s))
+		case step == "" || kind == string(blueprint.KindSecret):
+			it := Item{Kind: blueprint.KindSecret, Step: step, Name: strings.TrimPrefix(path.Join(s.Path, s.Name), "/"), CloudID: s.ID, Settled: true,
+				Created: moment(s.CreatedAt), Spec: blueprint.Secret{Name: s.Name, Path: s.Path, Type: string(s.Type), Tags: userTags(s.Tags), Protected: s.Protected}}
+			if s.Status == secret.SecretStatusLocked {
+				it.Status, it.Broken = string(s.Status), "Scaleway has locked it"
+			}
+			r.add(it)
+		}
+	}
+}
+
+// removeSecret schedules the deletion, which Scaleway carries out seven days
+// later. A secret that says when its deletion was asked for counts as gone.
+func (c *Cloud) removeSecret(ctx context.Context, it Item) error {
+	if spec, ok := it.Spec.(blueprint.Secret); ok && spec.Protected {
+		return outcome.Fail(fmt.Sprintf("the secret %s is not deleted", it.Name), "it is protected", "set protected: false for it in the file and run bastide up; then run the command again")
+	}
+	return c.gone(ctx, it, forFree,
+		func() error {
+			return c.secrets.DeleteSecret(&secret.DeleteSecretRequest{Region: c.region, SecretID: it.CloudID}, scw.WithContext(ctx))
+		},
+		func(ctx context.Context) error {
+			s, err := c.secrets.GetSecret(&secret.GetSecretRequest{Region: c.region, SecretID: it.CloudID}, scw.WithContext(ctx))
+			if err == nil && s.DeletionRequestedAt != nil {
+				return &scw.ResourceNotFoundError{Resource: "secret", ResourceID: it.CloudID}
+			}
+			return err
+		})
+}
+
+func sameTags(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
