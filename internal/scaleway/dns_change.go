@@ -79,7 +79,9 @@ func (c *Cloud) correctRecord(ctx context.Context, name, zone string, want bluep
 			return set, nil
 		}
 		err = c.changeZone(ctx, zone, changes)
-		if err != nil && (!uncertain(err) || n == attempts) {
+		// A change that was made and asked for again, because its answer was lost,
+		// finds its record there, or the one that it replaced gone.
+		if doubt := uncertain(err) || nameTaken(err) || notFound(err); err != nil && (!doubt || n == attempts) {
 			return set, err
 		}
 		lag := forVisible
@@ -177,14 +179,13 @@ func (c *Cloud) removeRecord(ctx context.Context, it Item) error {
 			if err != nil {
 				return err
 			}
-			var changes []*domain.RecordChange
 			for _, r := range c.setOf(all, it.Name, it.on).own {
-				changes = append(changes, &domain.RecordChange{Delete: &domain.RecordChangeDelete{ID: &r.ID}})
+				err := c.changeZone(ctx, it.on, []*domain.RecordChange{{Delete: &domain.RecordChangeDelete{ID: &r.ID}}})
+				if err != nil && !notFound(err) {
+					return err
+				}
 			}
-			if len(changes) == 0 {
-				return nil
-			}
-			return c.changeZone(ctx, it.on, changes)
+			return nil
 		},
 		func(ctx context.Context) error {
 			all, err := c.listRecords(ctx, it.on)

@@ -141,6 +141,7 @@ func (c *Cloud) otherKey() string {
 // refusal names. The first word that is found decides.
 var permissionSets = []struct{ word, set string }{
 	{"volume", "BlockStorageFullAccess"}, {"snapshot", "BlockStorageFullAccess"}, {"block", "BlockStorageFullAccess"},
+	{"namespace", "ContainerRegistryFullAccess"}, {"secret", "SecretManagerFullAccess"}, {"dns", "DomainsDNSFullAccess"},
 	{"ssh", "SSHKeysFullAccess"}, {"gateway", "VPCGatewayFullAccess"}, {"private_network", "PrivateNetworksFullAccess"},
 	{"vpc", "VPCFullAccess"}, {"ipam", "IPAMFullAccess"}, {"lb", "LoadBalancersFullAccess"}, {"load", "LoadBalancersFullAccess"},
 	{"compute", "InstancesFullAccess"}, {"instance", "InstancesFullAccess"}, {"server", "InstancesFullAccess"}, {"security_group", "InstancesFullAccess"},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -250,9 +251,11 @@ func (w *world) wantConverged() *scaleway.Inventory {
 // wantNothingLeft asks the region itself.
 func (w *world) wantNothingLeft() {
 	w.Helper()
-	state, _ := json.Marshal(w.region.State()["owned"])
-	if strings.Contains(string(state), "bastide:") {
-		w.Errorf("left over: %s", state)
+	for tag, things := range w.region.State()["owned"].(map[string][]api.Owned) {
+		things = slices.DeleteFunc(things, func(o api.Owned) bool { return o.Kind == "secret" }) // they go seven days later; the inventory knows
+		if state, _ := json.Marshal(things); strings.HasPrefix(tag, "bastide:") && len(things) > 0 {
+			w.Errorf("left over: %s", state)
+		}
 	}
 	inv, err := w.cloud().Inventory(w.Context())
 	if err != nil || !inv.Empty() {

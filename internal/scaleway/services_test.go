@@ -8,26 +8,25 @@ import (
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
 	"bastide/internal/sim/api"
+
+	"github.com/scaleway/scaleway-sdk-go/api/domain/v2beta1"
 )
 
 // smallServices is a private estate with all of the small services.
-func smallServices() *estate.Estate {
-	e := privateEstate(1)
-	e.Network.EdgeAddress = "reserved"
-	e.Services = estate.Services{
-		Registry: &estate.Registry{Name: "staging-images", Description: "images of the platform"},
-		Secrets: []estate.SecretContainer{{Name: "app/session-key", Type: "opaque", Tags: []string{"team-platform"}, Protected: false},
-			{Name: "smtp", Type: "key_value"}},
-	}
-	e.DNS = &estate.DNS{Zone: "example.org", API: "k8s.staging", Edge: "edge", TTL: 300}
-	return e
-}
+func smallServices() *estate.Estate { return withServices(privateEstate(1)) }
 
 func newServicesWorld(t testing.TB, e *estate.Estate) *world {
 	t.Helper()
-	w := newWorld(t, e)
-	w.seed(api.Seed{Domains: []api.SeedDomain{{Domain: "example.org", Project: project}}})
-	return w
+	return scene{nil, func() *estate.Estate { return e }}.fresh(t)
+}
+
+// records counts the records of a zone that exists.
+func (w *world) records(zone string) int {
+	r, err := domain.NewAPI(w.somebody()).ListDNSZoneRecords(&domain.ListDNSZoneRecordsRequest{DNSZone: zone})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return int(r.TotalCount)
 }
 
 func (w *world) seed(s api.Seed) {
@@ -90,4 +89,43 @@ func TestRegistryNameTaken(t *testing.T) {
 	w := newServicesWorld(t, smallServices())
 	w.seed(api.Seed{RegistryTaken: []api.SeedTaken{{Region: "fr-par", Name: "staging-images"}}})
 	wantError(t, w.up(t.Context(), w.cloud()), outcome.Failed, "the owner is unknown")
+}
+
+// A product that the file does not use may be closed to the key: a run goes on
+// and says so, a teardown does not end as a proof.
+func TestProductsThatTheFileDoesNotUse(t *testing.T) {
+	t.Parallel()
+	for product, what := range map[string]string{"registry": "registry namespaces", "secret-manager": "secrets", "domain": "DNS zones"} {
+		t.Run(product, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, oneNode())
+			w.seed(api.Seed{Permissions: &api.Credential{Deny: []string{product}}})
+			w.mustUp()
+			inv := w.wantConverged()
+			if len(inv.Unread) != 1 || inv.Unread[0] != what || !strings.Contains(strings.Join(inv.Warnings, ""), what) {
+				t.Errorf("unread %q, warnings %q", inv.Unread, inv.Warnings)
+			}
+			wantError(t, inv.Complete(), outcome.Unknown, what, "may not read")
+			if err := w.destroy(t.Context(), w.cloud()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A product that the file uses must be readable: nothing is made otherwise, and
+// the permission is named.
+func TestProductsThatTheFileUses(t *testing.T) {
+	t.Parallel()
+	for product, set := range map[string]string{"registry": "ContainerRegistryFullAccess", "secret-manager": "SecretManagerFullAccess", "domain": "DomainsDNSFullAccess"} {
+		t.Run(product, func(t *testing.T) {
+			t.Parallel()
+			w := scenes["services"].fresh(t)
+			w.seed(api.Seed{Permissions: &api.Credential{Deny: []string{product}}})
+			wantError(t, w.up(t.Context(), w.cloud()), outcome.Unknown, set)
+			if n, which := w.writes(0); n > 0 {
+				t.Errorf("%d writes: %s", n, which)
+			}
+		})
+	}
 }

@@ -1,0 +1,63 @@
+package scaleway_test
+
+import (
+	"testing"
+
+	"bastide/internal/estate"
+	"bastide/internal/sim/api"
+)
+
+// scene is an estate, and what of it runs already, for tests that go through
+// every call of a run.
+type scene struct {
+	before func() *estate.Estate // nil: nothing runs yet
+	estate func() *estate.Estate
+}
+
+// scenes are the private estate from nothing, and the services beside one that
+// runs: so that going through their calls does not mean going through all others
+// again.
+var scenes = map[string]scene{
+	"private estate": {nil, func() *estate.Estate { return privateEstate(2) }},
+	"services":       {oneNode, func() *estate.Estate { return withServices(oneNode()) }},
+}
+
+// oneNode is the smallest estate.
+func oneNode() *estate.Estate {
+	e := privateEstate(0)
+	e.ControlPlane.Count, e.ControlPlane.Ephemeral, e.Pools = 1, nil, nil
+	return e
+}
+
+// withServices gives an estate all of the small services.
+func withServices(e *estate.Estate) *estate.Estate {
+	e.Network.EdgeAddress = "reserved"
+	e.Services.Registry = &estate.Registry{Name: "staging-images", Description: "images of the platform"}
+	e.Services.Secrets = []estate.SecretContainer{{Name: "app/session-key", Type: "opaque", Tags: []string{"team-platform"}}, {Name: "smtp", Type: "key_value"}}
+	e.DNS = &estate.DNS{Zone: "example.org", API: "k8s.staging", Edge: "edge", TTL: 300}
+	return e
+}
+
+// fresh is a region in which nothing of the scene is.
+func (s scene) fresh(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(t, s.estate())
+	w.seed(exampleDomain)
+	return w
+}
+
+// ready is a region with what runs already.
+func (s scene) ready(t testing.TB) *world {
+	t.Helper()
+	w := s.fresh(t)
+	if s.before != nil {
+		wanted := w.estate
+		w.estate = s.before()
+		w.mustUp()
+		w.estate = wanted
+	}
+	return w
+}
+
+// exampleDomain is the DNS zone that a person has.
+var exampleDomain = api.Seed{Domains: []api.SeedDomain{{Domain: "example.org", Project: project}}}
