@@ -219,7 +219,7 @@ var mutations = []struct{ at, value, refused string }{
 	{"kubernetes.admission[0].configuration", "(removed)", ""},
 	{"kubernetes.admission[1]", "{name: PodSecurity, configuration: x.yaml}", "kubernetes.admission[1].name"},
 	// network
-	{"network", "(removed)", "network.cidr"},
+	{"network", "(removed)", "network.cidr dns.edge"},
 	{"network.mode", "public", ""},
 	{"network.mode", "Private", ""},
 	{"network.mode", `""`, ""},

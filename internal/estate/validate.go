@@ -23,6 +23,7 @@ func (s *source) validate(e *Estate) {
 	s.validatePools(e)
 	s.validateRoom(e)
 	s.validatePatches(e)
+	s.validateServices(e)
 }
 
 // oneOf refuses a value that is not in the list.

@@ -227,6 +227,9 @@ func (r *Renderer) sans(n estate.Node, a Addresses) []string {
 		for _, name := range r.estate.API.Names {
 			set[name] = true
 		}
+		if name := r.estate.APIName(); name != "" { // clients come by the DNS record too
+			set[name] = true
+		}
 		for _, other := range r.estate.Nodes() {
 			if other.Role == estate.RoleControlPlane {
 				set[a.Nodes[other.Name].String()] = true
