@@ -3,7 +3,6 @@ package estate
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -19,18 +18,17 @@ const (
 )
 
 var (
-	bucketName    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$`)
 	versionings   = []string{"enabled", "disabled"}
 	corsMethods   = []string{"GET", "PUT", "POST", "DELETE", "HEAD"}
 	headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-func (s *source) validateBuckets(buckets []Bucket) {
+func (s *source) validateBuckets(buckets []Bucket, own string) {
 	const path = "services.buckets"
 	first := map[string]int{}
 	for i := range buckets {
 		b, here := &buckets[i], indexed(path, i)
-		s.validateBucketName(here+".name", b.Name)
+		s.validateBucketName(here+".name", b.Name, own)
 		if at, twice := first[b.Name]; twice && b.Name != "" {
 			s.refuse(here+".name", fmt.Sprintf("%q is the name of %s too", brief(b.Name), indexed(path, at)), "names of buckets are unique among all customers", "choose another name")
 		} else {
@@ -43,24 +41,19 @@ func (s *source) validateBuckets(buckets []Bucket) {
 	}
 }
 
-// validateBucketName applies S3's rules, and one more: a name with a dot has no
-// valid certificate where it is part of the host name.
-func (s *source) validateBucketName(path, name string) {
+// validateBucketName applies the rules of object storage to the name of one of
+// the application's buckets.
+func (s *source) validateBucketName(path, name, own string) {
 	const hint = "write 3 to 63 lower-case letters, digits and dashes, with a letter or digit at both ends"
-	refuse := func(why string) {
-		s.refuse(path, fmt.Sprintf("%q cannot be a bucket's name", brief(name)), why, hint)
-	}
-	_, notAddress := netip.ParseAddr(name)
 	switch {
 	case name == "":
-	case notAddress == nil:
-		refuse("it looks like an address")
-	case strings.Contains(name, "."):
-		refuse("it becomes a host name, and the certificate does not cover one with a further dot")
-	case strings.HasPrefix(name, "xn--"), strings.HasPrefix(name, "sthree-"), strings.HasSuffix(name, "-s3alias"), strings.HasSuffix(name, "--ol-s3"):
-		refuse("S3 keeps such names for itself")
 	case !bucketName.MatchString(name):
-		refuse("it becomes a host name at Object Storage")
+		s.refuse(path, fmt.Sprintf("%q cannot be the name of a bucket", brief(name)), "it becomes a host name of one label under the region's certificate", hint)
+	case slices.ContainsFunc(reservedBeginnings, func(r string) bool { return strings.HasPrefix(name, r) }),
+		slices.ContainsFunc(reservedEnds, func(r string) bool { return strings.HasSuffix(name, r) }):
+		s.refuse(path, fmt.Sprintf("%q is reserved", brief(name)), "object storage keeps such names for itself", "choose another name")
+	case name == own:
+		s.refuse(path, "is the estate's own bucket", "it holds the lock, and the application must not write there", "choose another name")
 	}
 }
 

@@ -25,7 +25,7 @@ var (
 
 func (s *source) validateServices(e *Estate) {
 	s.oneOf("network.edgeAddress", e.Network.EdgeAddress, edgeAddresses, "the address is either booked beforehand or left to the cluster")
-	s.validateBuckets(e.Services.Buckets)
+	s.validateBuckets(e.Services.Buckets, e.BucketName())
 	if r := e.Services.Registry; r != nil {
 		s.validateRegistry("services.registry", r)
 	}

@@ -37,9 +37,9 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 			return c.listEdgeIPs(ctx, []string{blueprint.TagEstate + e.Name})
 		}),
 		// Namespaces and secrets of others are read too: they can have the name.
-		f.optional("registry namespaces", e.Services.Registry != nil, into(&f.namespaces, c.listNamespaces)),
-		f.optional("secrets", len(e.Services.Secrets) > 0, into(&f.secrets, func(ctx context.Context) ([]*secret.Secret, error) { return c.listSecrets(ctx, nil) })),
-		f.optional("DNS zones", e.DNS != nil, into(&f.zones, c.findZones)),
+		f.optional("the project's registry namespaces", e.Services.Registry != nil, into(&f.namespaces, c.listNamespaces)),
+		f.optional("the project's secrets", len(e.Services.Secrets) > 0, into(&f.secrets, func(ctx context.Context) ([]*secret.Secret, error) { return c.listSecrets(ctx, nil) })),
+		f.optional("the project's DNS zones", e.DNS != nil, into(&f.zones, c.findZones)),
 	}
 }
 
@@ -62,7 +62,7 @@ func (f *foundServices) optional(what string, used bool, read func(context.Conte
 func (r *reader) services() {
 	for _, what := range r.f.unread {
 		r.inv.Unread = append(r.inv.Unread, what)
-		r.inv.Warnings = append(r.inv.Warnings, fmt.Sprintf("the API key may not read the project's %s; the file asks for none, so whether an earlier one left any is not checked", what))
+		r.inv.Warnings = append(r.inv.Warnings, fmt.Sprintf("the API key may not read %s; the file asks for none, so whether an earlier one left any is not checked", what))
 	}
 	r.edgeIPs()
 	r.namespaces()
@@ -76,7 +76,7 @@ func (inv *Inventory) Complete() error {
 	if len(inv.Unread) == 0 {
 		return nil
 	}
-	return outcome.CannotTell(fmt.Sprintf("whether %s has any %s left cannot be told", inv.estate, strings.Join(inv.Unread, " or ")),
+	return outcome.CannotTell(fmt.Sprintf("whether %s has anything left among %s cannot be told", inv.estate, strings.Join(inv.Unread, " and ")),
 		"the API key may not read them", "run the command again with a key that may; docs/operations.md lists the permission sets")
 }
 

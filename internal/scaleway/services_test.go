@@ -95,7 +95,7 @@ func TestRegistryNameTaken(t *testing.T) {
 // and says so, a teardown does not end as a proof.
 func TestProductsThatTheFileDoesNotUse(t *testing.T) {
 	t.Parallel()
-	for product, what := range map[string]string{"registry": "registry namespaces", "secret-manager": "secrets", "domain": "DNS zones"} {
+	for product, what := range map[string]string{"registry": "the project's registry namespaces", "secret-manager": "the project's secrets", "domain": "the project's DNS zones"} {
 		t.Run(product, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, oneNode())
