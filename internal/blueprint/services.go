@@ -87,8 +87,7 @@ func LifecycleText(r estate.LifecycleRule) string {
 
 // CORSText is the canonical form of a CORS rule.
 func CORSText(r estate.CORSRule) string {
-	return fmt.Sprintf("%s from %s, headers %s, expose %s, %d s", strings.Join(r.Methods, " "), strings.Join(r.Origins, " "),
-		strings.Join(r.Headers, " "), strings.Join(r.ExposeHeaders, " "), r.MaxAgeSeconds)
+	return fmt.Sprintf("%s from %s, headers %s, expose %s, %d s", sorted(r.Methods), sorted(r.Origins), sorted(r.Headers), sorted(r.ExposeHeaders), r.MaxAgeSeconds)
 }
 
 func (b *builder) records(d *estate.DNS, edge string) {
@@ -122,3 +121,8 @@ func RecordName(relative, zone string) string {
 }
 
 func canonicalName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// sorted is a list whose order means nothing, as one text.
+func sorted(words []string) string {
+	return strings.Join(slices.Sorted(slices.Values(words)), " ")
+}

@@ -65,6 +65,7 @@ type Cloud struct {
 	registry  *registry.API
 	secrets   *secret.API
 	domains   *domain.API
+	objects   *ObjectStorage // nil where nothing says where it is
 
 	zoneChange sync.Mutex
 }
@@ -98,6 +99,10 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 	c.vpc, c.iam, c.gateways, c.ipam = vpc.NewAPI(client), iam.NewAPI(client), vpcgw.NewAPI(client), ipam.NewAPI(client)
 	c.instances, c.nics, c.blocks, c.balancers = instance.NewAPI(client), instancev2.NewAPI(client), block.NewAPI(client), lb.NewZonedAPI(client)
 	c.registry, c.secrets, c.domains = registry.NewAPI(client), secret.NewAPI(client), domain.NewAPI(client)
+	// Without buckets in the file it need not be reachable.
+	if c.objects, _, err = NewObjectStorage(o); err != nil && len(o.Estate.Services.Buckets) > 0 {
+		return nil, s.warnings, err
+	}
 	return c, s.warnings, nil
 }
 

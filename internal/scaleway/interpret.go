@@ -312,5 +312,5 @@ var order = []blueprint.Kind{
 	blueprint.KindVPC, blueprint.KindPrivateNetwork, blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindAddress,
 	blueprint.KindGatewayNetwork, blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindVolume, blueprint.KindServer,
 	blueprint.KindPrivateNIC, blueprint.KindPower, blueprint.KindLoadBalancer, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend,
-	blueprint.KindEdgeIP, blueprint.KindRegistry, blueprint.KindSecret, blueprint.KindDNSRecord,
+	blueprint.KindBucket, blueprint.KindEdgeIP, blueprint.KindRegistry, blueprint.KindSecret, blueprint.KindDNSRecord,
 }

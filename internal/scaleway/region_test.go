@@ -20,6 +20,7 @@ import (
 	"bastide/internal/scaleway"
 	"bastide/internal/sim/api"
 	"bastide/internal/sim/clock"
+	"bastide/internal/sim/s3"
 )
 
 const (
@@ -54,6 +55,7 @@ type world struct {
 	testing.TB
 	region *api.Region
 	url    string
+	s3     string // object storage's address
 	estate *estate.Estate
 	speed  float64
 	served *traffic
@@ -89,7 +91,38 @@ func serve(t testing.TB, e *estate.Estate, region *api.Region, h http.Handler, s
 		h.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(server.Close)
-	return &world{TB: t, served: served, region: region, url: server.URL, estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
+	return &world{TB: t, served: served, region: region, url: server.URL, s3: objects(t, region, served, speed), estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
+}
+
+// objects serves the region's object storage.
+func objects(t testing.TB, region *api.Region, served *traffic, speed float64) string {
+	t.Helper()
+	store, err := s3.New(s3.Options{Dir: t.TempDir(), Region: "fr-par", Clock: clock.New(speed), Watch: objectCalls{region},
+		Keys: func(string) (s3.Key, bool) {
+			return s3.Key{Secret: "22222222-2222-4222-8222-222222222222", Project: project}, true
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	region.Mount(store)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		served.change(1)
+		defer served.change(-1)
+		store.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		_ = store.Close()
+	})
+	return server.URL
+}
+
+// objectCalls puts calls to object storage under the region's faults and log.
+type objectCalls struct{ *api.Region }
+
+func (c objectCalls) Begin(req *http.Request, path, query string) func(s3.End) {
+	end := c.Outside("s3", path, query, req)
+	return func(e s3.End) { end(e.Status, nil, e.Fault, string(e.Killed)) }
 }
 
 // traffic counts the calls that a region is working on.
@@ -124,7 +157,8 @@ func (t *traffic) drain() {
 // cloud is a fresh client, as each run of the program has.
 func (w *world) cloud(decorators ...scaleway.Decorator) *scaleway.Cloud {
 	w.Helper()
-	vars := map[string]string{"SCW_ACCESS_KEY": "SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY": "22222222-2222-4222-8222-222222222222", "SCW_API_URL": w.url}
+	vars := map[string]string{"SCW_ACCESS_KEY": "SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY": "22222222-2222-4222-8222-222222222222", "SCW_API_URL": w.url,
+		"SCW_S3_ENDPOINT": w.s3, "SCW_S3_USE_PATH_STYLE": "true"}
 	c, warnings, err := scaleway.New(w.Context(), scaleway.Options{Estate: w.estate, UserAgent: "bastide/test", Decorators: decorators,
 		LookupEnv: func(n string) (string, bool) { v, ok := vars[n]; return v, ok },
 		Retry:     scaleway.Retry{Attempt: w.attempt, Base: min(w.backoff, 2*time.Millisecond), Cap: w.backoff, Budget: w.budget},

@@ -32,6 +32,9 @@ func oneNode() *estate.Estate {
 // withServices gives an estate all of the small services.
 func withServices(e *estate.Estate) *estate.Estate {
 	e.Network.EdgeAddress = "reserved"
+	e.Services.Buckets = []estate.Bucket{{Name: "staging-app", Versioning: "enabled", Tags: map[string]string{"team": "platform"},
+		Lifecycle: []estate.LifecycleRule{{Name: "old-logs", Prefix: "logs/", ExpireDays: 30, OldVersionDays: 7}, {Name: "uploads", AbortDays: 1}},
+		CORS:      []estate.CORSRule{{Origins: []string{"https://app.example.org"}, Methods: []string{"PUT", "GET"}, Headers: []string{"*"}, ExposeHeaders: []string{"ETag"}, MaxAgeSeconds: 600}}}}
 	e.Services.Registry = &estate.Registry{Name: "staging-images", Description: "images of the platform"}
 	e.Services.Secrets = []estate.SecretContainer{{Name: "app/session-key", Type: "opaque", Tags: []string{"team-platform"}}, {Name: "smtp", Type: "key_value"}}
 	e.DNS = &estate.DNS{Zone: "example.org", API: "k8s.staging", Edge: "edge", TTL: 300}

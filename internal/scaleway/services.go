@@ -22,6 +22,7 @@ type foundServices struct {
 	namespaces []*registry.Namespace
 	secrets    []*secret.Secret
 	zones      []*zone
+	buckets    []*bucket
 
 	mu     sync.Mutex
 	unread []string // products that the key may not read and the file does not use
@@ -40,6 +41,7 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 		f.optional("the project's registry namespaces", e.Services.Registry != nil, into(&f.namespaces, c.listNamespaces)),
 		f.optional("the project's secrets", len(e.Services.Secrets) > 0, into(&f.secrets, func(ctx context.Context) ([]*secret.Secret, error) { return c.listSecrets(ctx, nil) })),
 		f.optional("the project's DNS zones", e.DNS != nil, into(&f.zones, c.findZones)),
+		f.optional("the project's buckets", len(e.Services.Buckets) > 0, into(&f.buckets, c.findBuckets)),
 	}
 }
 
@@ -48,7 +50,7 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 func (f *foundServices) optional(what string, used bool, read func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := read(ctx)
-		if used || !forbidden(err) {
+		if used || !forbidden(err) && !objectCode(err, "AccessDenied") && !errors.Is(err, errNoObjects) {
 			return err
 		}
 		f.mu.Lock()
@@ -68,6 +70,7 @@ func (r *reader) services() {
 	r.namespaces()
 	r.secrets()
 	r.records()
+	r.buckets()
 }
 
 // Complete is an error with exit code 4 when a product could not be read, so
@@ -115,6 +118,8 @@ func (c *Cloud) applyService(ctx context.Context, j job) (plan.Observed, error) 
 		return c.applySecret(ctx, j, want)
 	case blueprint.DNSRecord:
 		return c.applyRecord(ctx, j, want)
+	case blueprint.Bucket:
+		return c.applyBucket(ctx, j, want)
 	}
 	return plan.Observed{}, fmt.Errorf("%s is not a cloud step", j.step.ID)
 }
@@ -129,6 +134,8 @@ func (c *Cloud) removeService(ctx context.Context, it Item) error {
 		return c.removeSecret(ctx, it)
 	case blueprint.KindDNSRecord:
 		return c.removeRecord(ctx, it)
+	case blueprint.KindBucket:
+		return c.removeBucket(ctx, it)
 	}
 	return fmt.Errorf("a %s cannot be deleted by itself", it.Kind)
 }
@@ -136,5 +143,3 @@ func (c *Cloud) removeService(ctx context.Context, it Item) error {
 // nameTaken says that a creation was refused because the name is in use. Global
 // names have a status of their own, secrets refuse their argument.
 func nameTaken(err error) bool { return statusOf(err) == 409 && !busy(err) }
-
-var errNoName = errors.New("no such name")

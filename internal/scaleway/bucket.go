@@ -1,0 +1,254 @@
+package scaleway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/tags"
+)
+
+// The marks of a bucket are tags with a key and a value.
+var (
+	bucketEstate = strings.TrimSuffix(blueprint.TagEstate, "=")
+	bucketStep   = strings.TrimSuffix(blueprint.TagStep, "=")
+)
+
+// bucket is a bucket of the application's kind: with its tags, and, where it is
+// the estate's, with the settings that bastide makes.
+type bucket struct {
+	name    string
+	created time.Time
+	taken   string // why it cannot be read: it is somebody else's
+	marks   map[string]string
+	empty   bool // nothing is in it; asked only of one without tags
+	spec    blueprint.Bucket
+}
+
+// findBuckets reads the buckets that can be of the estate: those that the key's
+// project has in the region, and the file's, which another customer may have.
+// The estate's own bucket is no step and is left out.
+func (c *Cloud) findBuckets(ctx context.Context) ([]*bucket, error) {
+	if c.objects == nil {
+		return nil, errNoObjects
+	}
+	all, err := c.objects.Client.ListBuckets(ctx)
+	if err != nil {
+		return nil, c.objects.CannotTell("the buckets could not be listed", err)
+	}
+	var found []*bucket
+	listed := map[string]bool{c.estate.BucketName(): true}
+	for _, b := range all {
+		if !listed[b.Name] {
+			listed[b.Name] = true
+			found = append(found, &bucket{name: b.Name, created: b.CreationDate})
+		}
+	}
+	for _, b := range c.estate.Services.Buckets {
+		if !listed[b.Name] {
+			found = append(found, &bucket{name: b.Name})
+		}
+	}
+	there := make([]bool, len(found))
+	err = together(ctx, len(found), func(ctx context.Context, i int) (err error) {
+		there[i], err = c.readBucket(ctx, found[i])
+		return err
+	})
+	var out []*bucket
+	for i, b := range found {
+		if there[i] {
+			out = append(out, b)
+		}
+	}
+	return out, err
+}
+
+// readBucket tells whose a bucket is, and how it is set where it is the estate's.
+func (c *Cloud) readBucket(ctx context.Context, b *bucket) (exists bool, err error) {
+	have, err := c.objects.Client.GetBucketTagging(ctx, b.name)
+	switch {
+	case objectCode(err, "NoSuchBucket"):
+		return false, nil
+	case objectCode(err, "AccessDenied"):
+		b.taken = "it is in another account, whose owner is unknown, or this API key lacks the right to read it"
+		return true, nil
+	case objectCode(err, "NoSuchTagSet"):
+		have = nil
+	case err != nil:
+		return false, c.objects.CannotTell(fmt.Sprintf("the bucket %s could not be read", b.name), err)
+	}
+	if have != nil {
+		b.marks = have.ToMap()
+	}
+	switch {
+	case len(b.marks) == 0:
+		b.empty, err = c.emptyBucket(ctx, b.name)
+	case b.marks[bucketEstate] == c.estate.Name:
+		b.spec, err = c.bucketSettings(ctx, b.name)
+		b.spec.Tags = usersOf(b.marks)
+	}
+	if objectCode(err, "NoSuchBucket") {
+		return false, nil // it was being deleted and is gone now
+	}
+	if err != nil {
+		err = c.objects.CannotTell(fmt.Sprintf("the bucket %s could not be read", b.name), err)
+	}
+	return true, err
+}
+
+func (c *Cloud) emptyBucket(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for v := range c.objects.Client.Client.ListObjects(ctx, name, minio.ListObjectsOptions{WithVersions: true, Recursive: true, MaxKeys: 1}) {
+		return false, v.Err
+	}
+	return true, nil
+}
+
+// usersOf leaves out bastide's own tags.
+func usersOf(marks map[string]string) map[string]string {
+	out := maps.Clone(marks)
+	delete(out, bucketEstate)
+	delete(out, bucketStep)
+	return out
+}
+
+func (b *bucket) ours(estate string) bool { return b.marks[bucketEstate] == estate }
+
+// unfinished says that a bucket can be one that a run made and was killed before
+// it could mark it.
+func (b *bucket) unfinished() bool { return b.taken == "" && len(b.marks) == 0 && b.empty }
+
+// strange says why a bucket is not the estate's.
+func (c *Cloud) bucketStrange(b *bucket) string {
+	switch {
+	case b.taken != "":
+		return fmt.Sprintf("the name %s is taken: %s; names of buckets are unique among all customers, so choose another in services.buckets", b.name, b.taken)
+	case b.marks[bucketEstate] != "":
+		return fmt.Sprintf("the bucket %s is marked as the estate %s's; choose another name in services.buckets", b.name, b.marks[bucketEstate])
+	}
+	return fmt.Sprintf("the bucket %s exists in this account without the estate's mark; to hand it over, give it the tags %s=%s and %s=%s/%s", b.name,
+		bucketEstate, c.estate.Name, bucketStep, blueprint.KindBucket, b.name)
+}
+
+func (r *reader) buckets() {
+	for _, b := range r.f.buckets {
+		step := string(blueprint.KindBucket) + "/" + b.name
+		switch {
+		case b.ours(r.estate.Name):
+			r.add(Item{Kind: blueprint.KindBucket, Step: step, Name: b.name, CloudID: b.name, Settled: true, Created: b.created, Spec: b.spec})
+		case !b.unfinished():
+			r.inTheWay(step, r.bucketStrange(b))
+		}
+	}
+}
+
+// applyBucket makes a bucket, marks it, and sets what differs. The mark comes
+// first, so that a bucket with content is never without it.
+func (c *Cloud) applyBucket(ctx context.Context, j job, want blueprint.Bucket) (plan.Observed, error) {
+	if c.objects == nil {
+		return plan.Observed{}, errNoObjects
+	}
+	b := &bucket{name: j.step.Name}
+	exists, err := c.readBucket(ctx, b)
+	if err == nil && !exists {
+		err = c.makeBucket(ctx, b)
+	}
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if !b.ours(c.estate.Name) && !b.unfinished() {
+		return plan.Observed{}, outcome.Fail(fmt.Sprintf("the bucket %s could not be made", b.name), c.bucketStrange(b), "then run the command again")
+	}
+	if !maps.Equal(usersOf(b.marks), orEmpty(want.Tags)) || !b.ours(c.estate.Name) || b.marks[bucketStep] != j.step.ID {
+		marks := maps.Clone(orEmpty(want.Tags))
+		marks[bucketEstate], marks[bucketStep] = c.estate.Name, j.step.ID
+		set, err := tags.NewTags(marks, false)
+		if err != nil {
+			return plan.Observed{}, outcome.Fail(fmt.Sprintf("the tags of the bucket %s cannot be set", b.name), err.Error(), "correct services.buckets[].tags")
+		}
+		if err := c.onBucket(ctx, b.name, "marked", func() error { return c.objects.Client.SetBucketTagging(ctx, b.name, set) }); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	if err := c.correctBucket(ctx, b.name, b.spec, want); err != nil {
+		return plan.Observed{}, err
+	}
+	return j.done(b.name, "", present, want), nil
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// makeBucket makes a bucket. That the name is taken may be found out only now,
+// where the bucket is in another region.
+func (c *Cloud) makeBucket(ctx context.Context, b *bucket) error {
+	err := c.objects.Client.MakeBucket(ctx, b.name, minio.MakeBucketOptions{Region: c.objects.Region})
+	switch {
+	case err == nil:
+		b.empty, b.spec.Versioning = true, versioningOff
+		return nil
+	case !objectCode(err, "BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+		return c.objects.Failed(fmt.Sprintf("the bucket %s was not made", b.name), err)
+	}
+	// Made by a call whose answer was lost, perhaps.
+	exists, looked := c.readBucket(ctx, b)
+	if looked == nil && !exists {
+		b.taken = "it is not in " + c.objects.Region + ", and its owner is unknown"
+		return nil
+	}
+	return looked
+}
+
+// onBucket makes a change in a bucket, which right after its creation may not be
+// known everywhere.
+func (c *Cloud) onBucket(ctx context.Context, name, what string, change func() error) error {
+	begun := time.Now()
+	for {
+		err := change()
+		waited := time.Since(begun)
+		if err == nil {
+			return nil
+		}
+		if !objectCode(err, "NoSuchBucket") || waited > forVisible || sleep(ctx, c.pace.next(waited)) != nil {
+			return c.objects.Failed(fmt.Sprintf("the bucket %s could not be %s", name, what), err)
+		}
+	}
+}
+
+// removeBucket removes a bucket that was emptied before.
+func (c *Cloud) removeBucket(ctx context.Context, it Item) error {
+	err := c.objects.Client.RemoveBucket(ctx, it.Name)
+	switch {
+	case err == nil, objectCode(err, "NoSuchBucket"):
+		return nil
+	case objectCode(err, "BucketNotEmpty"):
+		return outcome.Fail(fmt.Sprintf("the bucket %s was not removed", it.Name), "it holds objects, old versions of some, or uploads that were not ended", "run the command again").Because(err)
+	}
+	return c.objects.Failed(fmt.Sprintf("the bucket %s was not removed", it.Name), err)
+}
+
+// objectCode says whether an error of object storage has one of the codes.
+func objectCode(err error, codes ...string) bool {
+	have := ObjectCode(err)
+	for _, c := range codes {
+		if err != nil && have == c {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoObjects is what there is to say when nothing says where object storage is.
+var errNoObjects = outcome.CannotTell("object storage cannot be reached", "the Scaleway API is pointed elsewhere, and nothing says where object storage is then", "set SCW_S3_ENDPOINT as well")
