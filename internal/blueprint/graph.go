@@ -36,6 +36,14 @@ const (
 	KindEdgeIP           Kind = "edge-ip"
 	KindDNSRecord        Kind = "dns-record"
 
+	// What an estate has without a step: its own bucket, and what the cluster's
+	// cloud controller and storage driver made. They are only taken down.
+	KindStore           Kind = "store"
+	KindClusterBalancer Kind = "cluster-load-balancer"
+	KindClusterIP       Kind = "cluster-ip"
+	KindClusterVolume   Kind = "cluster-volume"
+	KindClusterSnapshot Kind = "cluster-snapshot"
+
 	KindMachine         Kind = "machine"
 	KindEtcdBootstrap   Kind = "etcd-bootstrap"
 	KindEtcdMembers     Kind = "etcd-members"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,107 +17,182 @@ import (
 	"bastide/internal/ui"
 )
 
+// razing is what the command line of destroy says.
+type razing struct {
+	path  string
+	yes   bool
+	data  []string // the classes of data that go too
+	typed string   // the estate's name, said beforehand
+}
+
 func (a *app) destroyCommand() *cobra.Command {
-	var yes bool
+	var r razing
 	cmd := env(&cobra.Command{
 		Use:   "destroy ENV",
 		Short: "Take the estate down and prove that nothing is left",
 		Long: `Take the estate down and prove that nothing is left: an inventory first, then the
 removal, then a fresh inventory. It works with a dead cluster and without the
 secrets bundle, and with a file in which only the name and the place at Scaleway
-are right. Things without the estate's mark are named and never removed.`,
+are right. Things without the estate's mark are named and never removed.
+
+What holds data is kept, with what it stands on, unless its class is named with
+--delete-data: ` + strings.Join(session.DataClasses(), ", ") + `.
+Then the estate's name has to be typed, or given with --confirm where there is
+no terminal; that answers the question as well. A later run can delete what was kept.`,
 		Annotations: map[string]string{streams: "yes"},
-		Example:     "  bastide destroy envs/staging",
+		Example: "  bastide destroy envs/staging\n" +
+			"  bastide destroy envs/staging --delete-data postgres,buckets --confirm staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.writes, a.need = true, estate.Place
-			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.destroy(ctx, s, args[0], yes) })
+			r.path = args[0]
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.destroy(ctx, s, r) })
 		},
 	})
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().StringSliceVar(&r.data, "delete-data", nil, "classes of data to delete as well, such as postgres,buckets")
+	cmd.Flags().StringVar(&r.typed, "confirm", "", "the estate's name, instead of typing it")
 	return cmd
 }
 
-func (a *app) destroy(ctx context.Context, s *session.Session, path string, yes bool) error {
-	inv, p, err := s.Teardown(ctx)
+func (a *app) destroy(ctx context.Context, s *session.Session, r razing) error {
+	name := s.Estate.Name
+	if err := a.named(r, name); err != nil {
+		return err
+	}
+	d, err := s.Teardown(ctx, r.data)
 	if err != nil {
 		return err
 	}
-	a.ui.Table(inventoryTable(s.Estate.Name, inv))
-	bucket, err := s.Store()
-	if err != nil {
-		return err
-	}
-	stored, err := bucket.Exists(ctx)
-	if err != nil {
-		return err
-	}
-	if len(p.Actions) == 0 && !stored {
-		a.ui.Verdict(a.goneVerdict(s, ""))
+	a.ui.Table(inventoryTable(name, d.Before))
+	a.showKept(name, d.Kept)
+	if len(d.Plan.Actions) == 0 && !d.Stored {
+		a.ui.Verdict(razed(name, d.Kept))
 		return nil
 	}
-	if len(p.Actions) > 0 {
-		if err := a.confirmDestroy(ctx, p, yes); err != nil {
-			return err
-		}
+	if err := a.mayRaze(ctx, name, d, r); err != nil {
+		return err
 	}
-	a.resume = "bastide destroy " + path
-	var kept string
+	a.resume = r.again(d.Data(), name)
 	ctx, h, err := s.Hold(ctx)
 	if err != nil {
 		return err
 	}
-	if err = a.demolish(ctx, s, h, p, yes); err != nil {
+	if d, err = a.demolish(ctx, s, h, d, r); err != nil {
 		h.Release(ctx, err)
 		return err
 	}
-	if kept, err = h.Retire(ctx); err != nil {
+	store, err := h.Retire(ctx, d.Takes(session.DataStore))
+	if err != nil {
 		return err
 	}
-	a.ui.Verdict(a.goneVerdict(s, kept))
+	if store != "" {
+		d.Kept = append(d.Kept, s.KeptStore(store))
+	}
+	a.ui.Verdict(razed(name, d.Kept))
 	return nil
-}
-
-func (a *app) confirmDestroy(ctx context.Context, p plan.Plan, yes bool) error {
-	return a.confirm(ctx, yes, fmt.Sprintf("delete all of this, with the data on its %s?", count(p.Actions, "volume")))
 }
 
 // demolish takes the estate down under its lock. What was agreed to is read
 // again first: another run may have ended just now.
-func (a *app) demolish(ctx context.Context, s *session.Session, h *session.Hold, agreed plan.Plan, yes bool) error {
-	inv, p, err := s.Teardown(ctx)
-	if err != nil {
-		return err
+func (a *app) demolish(ctx context.Context, s *session.Session, h *session.Hold, agreed session.Demolition, r razing) (session.Demolition, error) {
+	name := s.Estate.Name
+	d, err := s.Teardown(ctx, r.data)
+	if err != nil || len(d.Plan.Actions) == 0 {
+		return d, err
 	}
-	if len(p.Actions) == 0 {
-		return nil
-	}
-	if !reflect.DeepEqual(agreed.Actions, p.Actions) {
-		a.ui.Table(inventoryTable(s.Estate.Name, inv))
-		if err := a.confirmDestroy(ctx, p, yes); err != nil {
-			return err
+	if !reflect.DeepEqual(agreed.Plan.Actions, d.Plan.Actions) {
+		a.ui.Table(inventoryTable(name, d.Before))
+		a.showKept(name, d.Kept)
+		if err := a.mayRaze(ctx, name, d, r); err != nil {
+			return d, err
 		}
 	}
-	progress, end := a.begin("destroy "+s.Estate.Name, len(p.Actions))
-	left, err := s.Destroy(ctx, inv, p, a.tells(progress, h))
+	progress, end := a.begin("destroy "+name, len(d.Plan.Actions))
+	after, left, err := s.Destroy(ctx, d, a.tells(progress, h))
 	end()
 	if err != nil {
-		return err
+		return d, err
 	}
-	a.ui.Table(inventoryTable(s.Estate.Name, left))
-	if !left.Empty() {
-		why := fmt.Sprintf("%d things are left", len(left.Items))
-		a.ui.Verdict(ui.Verdict{Sentence: s.Estate.Name + " is not gone: " + why})
-		return outcome.Fail("the estate is not gone", why, "run the command again")
+	a.ui.Table(inventoryTable(name, after))
+	if len(left) > 0 {
+		why := fmt.Sprintf("%d things are left", len(left))
+		a.ui.Verdict(ui.Verdict{Sentence: name + " is not gone: " + why})
+		return d, outcome.Fail("the estate is not gone", why, "run the command again")
+	}
+	return d, nil
+}
+
+// named refuses a command line that could not be carried out: without anybody
+// to type the name, it has to be there.
+func (a *app) named(r razing, name string) error {
+	switch {
+	case r.typed != "" && r.typed != name:
+		return outcome.Refuse("nothing was done", fmt.Sprintf("--confirm says %s, the estate is %s", r.typed, name), "look at which environment you mean")
+	case r.typed == "" && len(r.data) > 0 && !a.questions().Anybody():
+		return outcome.Refuse("nothing was done", "data is deleted only when the estate's name is typed, and there is no terminal to type it on",
+			"look at what would go, then add --confirm with the estate's name")
 	}
 	return nil
 }
 
-func (a *app) goneVerdict(s *session.Session, kept string) ui.Verdict {
-	v := ui.Verdict{Passed: true, Sentence: "nothing of " + s.Estate.Name + " exists at Scaleway"}
-	if kept != "" {
-		v.Sentence = fmt.Sprintf("nothing of %s exists at Scaleway but the bucket %s, which is kept: it holds more than locks and journals", s.Estate.Name, kept)
+// mayRaze asks as much as is at stake: a yes for what can be made again, the
+// estate's name for data.
+func (a *app) mayRaze(ctx context.Context, name string, d session.Demolition, r razing) error {
+	if r.typed == name {
+		return nil
 	}
-	return v
+	if data := d.Data(); len(data) > 0 {
+		return a.questions().Typed(ctx, fmt.Sprintf("delete all of this but what is kept, with the data in %s? it cannot be brought back", strings.Join(data, ", ")), name)
+	}
+	if len(d.Plan.Actions) == 0 {
+		return nil // only the estate's bucket may go, if it holds nothing that is missed
+	}
+	question := fmt.Sprintf("delete all of this, with the data on its %s?", count(d.Plan.Actions, "volume"))
+	if len(d.Kept) > 0 {
+		question = fmt.Sprintf("delete all of this but what is kept, with the data on its %s?", count(d.Plan.Actions, "volume"))
+	}
+	return a.confirm(ctx, r.yes, question)
+}
+
+// again is the command that goes on after a failure.
+func (r razing) again(data []string, name string) string {
+	command := "bastide destroy " + r.path
+	if len(data) > 0 {
+		command += " --delete-data " + strings.Join(data, ",") + " --confirm " + name
+	}
+	return command
+}
+
+// showKept says what stays, why, and how to be rid of it.
+func (a *app) showKept(name string, kept []scaleway.Kept) {
+	if len(kept) == 0 {
+		return
+	}
+	t := ui.Table{Kind: "kept", Title: "kept of " + name, Columns: []string{"kind", "name", "id", "why", "delete with"}}
+	for _, k := range kept {
+		with := "" // what only carries something goes by itself once that is gone
+		if k.Class != "" {
+			with = "--delete-data " + string(k.Class)
+		}
+		t.Rows = append(t.Rows, []string{string(k.Item.Kind), k.Item.Name, k.Item.CloudID, k.Why, with})
+	}
+	a.ui.Table(t)
+}
+
+// razed is the verdict over a teardown that left what it was to leave.
+func razed(name string, kept []scaleway.Kept) ui.Verdict {
+	if len(kept) == 0 {
+		return ui.Verdict{Passed: true, Sentence: "nothing of " + name + " exists at Scaleway"}
+	}
+	var hold, data []string
+	for _, k := range kept {
+		hold = append(hold, string(k.Item.Kind)+" "+k.Item.Name)
+		if class := string(k.Class); class != "" && !slices.Contains(data, class) {
+			data = append(data, class)
+		}
+	}
+	return ui.Verdict{Passed: true, Sentence: fmt.Sprintf("everything of %s is gone but what was kept: %s; --delete-data %s --confirm %s deletes that too",
+		name, strings.Join(hold, ", "), strings.Join(data, ","), name)}
 }
 
 func inventoryTable(name string, inv *scaleway.Inventory) ui.Table {

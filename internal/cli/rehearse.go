@@ -13,6 +13,7 @@ import (
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/rehearsal"
+	"bastide/internal/session"
 	"bastide/internal/sim"
 	"bastide/internal/ui"
 )
@@ -78,7 +79,7 @@ func (a *app) rehearse(ctx context.Context, e *estate.Estate, f rehearseFlags) e
 	if err != nil {
 		return err
 	}
-	r := &recital{app: a, play: p, keep: f.keep}
+	r := &recital{app: a, estate: e.Name, play: p, keep: f.keep}
 	r.perform(ctx)
 	a.ui.Timeline(ui.Timeline{Title: "timeline", Bars: r.bars})
 	v := r.verdict(e.Name)
@@ -101,6 +102,7 @@ func (a *app) rehearse(ctx context.Context, e *estate.Estate, f rehearseFlags) e
 // said about them. An act that fails ends it.
 type recital struct {
 	*app
+	estate string
 	play   *rehearsal.Play
 	keep   bool
 	bars   []ui.Bar
@@ -119,7 +121,8 @@ func (r *recital) perform(ctx context.Context) {
 	if r.keep {
 		return
 	}
-	r.act(ctx, "destroy", outcome.Done, "destroy", env, "--yes")
+	// The region is thrown away, so nothing in it is worth keeping.
+	r.act(ctx, "destroy", outcome.Done, "destroy", env, "--delete-data", strings.Join(session.DataClasses(), ","), "--confirm", r.estate)
 	r.check("nothing is left in the region", func() (bool, string) {
 		owned, err := r.play.Owned(ctx)
 		if err != nil {

@@ -127,7 +127,7 @@ func (w *world) read(c *scaleway.Cloud) (err error) {
 	}
 	_ = inv.Live(g)
 	inv.GatewayIP()
-	_, err = c.Teardown(inv)
+	_, err = c.Teardown(inv, nil)
 	return err
 }
 

@@ -26,63 +26,87 @@ type Removal struct {
 	After []string // the removals that have to be finished first
 }
 
-// afterKinds says what stands on what: a kind is removed after these.
+// afterKinds says what stands on what: a kind is removed after these. Names go
+// before what they point at. What the cluster made goes after the nodes: a cloud
+// controller that still runs makes a load balancer again that it misses.
 var afterKinds = map[blueprint.Kind][]blueprint.Kind{
-	blueprint.KindVolume:         {blueprint.KindServer},
-	blueprint.KindPrivateNIC:     {blueprint.KindServer},
-	blueprint.KindSecurityGroup:  {blueprint.KindServer},
-	blueprint.KindPlacementGroup: {blueprint.KindServer},
-	blueprint.KindGateway:        {blueprint.KindGatewayNetwork},
-	blueprint.KindGatewayIP:      {blueprint.KindGateway},
-	blueprint.KindSSHKey:         {blueprint.KindGateway},
-	blueprint.KindAddress:        {blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork},
-	blueprint.KindPrivateNetwork: {blueprint.KindAddress, blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork},
-	blueprint.KindVPC:            {blueprint.KindPrivateNetwork},
-	blueprint.KindEdgeIP:         {blueprint.KindDNSRecord, blueprint.KindLoadBalancer},
+	blueprint.KindVolume:          {blueprint.KindServer},
+	blueprint.KindPrivateNIC:      {blueprint.KindServer},
+	blueprint.KindSecurityGroup:   {blueprint.KindServer},
+	blueprint.KindPlacementGroup:  {blueprint.KindServer},
+	blueprint.KindLoadBalancer:    {blueprint.KindDNSRecord},
+	blueprint.KindClusterBalancer: {blueprint.KindServer, blueprint.KindDNSRecord},
+	blueprint.KindClusterIP:       {blueprint.KindServer, blueprint.KindDNSRecord, blueprint.KindClusterBalancer},
+	blueprint.KindClusterVolume:   {blueprint.KindServer},
+	blueprint.KindClusterSnapshot: {blueprint.KindServer},
+	blueprint.KindEdgeIP:          {blueprint.KindDNSRecord, blueprint.KindLoadBalancer, blueprint.KindClusterBalancer},
+	blueprint.KindGateway:         {blueprint.KindGatewayNetwork},
+	blueprint.KindGatewayIP:       {blueprint.KindGateway},
+	blueprint.KindSSHKey:          {blueprint.KindGateway},
+	blueprint.KindPostgresUser:    {blueprint.KindPostgres}, // its half in Secret Manager
+	blueprint.KindAddress:         {blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork},
+	blueprint.KindPrivateNetwork: {blueprint.KindAddress, blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork,
+		blueprint.KindClusterBalancer, blueprint.KindPostgres},
+	blueprint.KindVPC: {blueprint.KindPrivateNetwork},
+}
+
+// Teardown is how the whole estate is taken down.
+type Teardown struct {
+	Removals []Removal // in an order in which each comes after those that it waits for
+	Kept     []Kept    // what stays, and why
 }
 
 // Teardown is how the whole estate is taken down: everything that carries its
 // mark, whether or not the file still asks for it, each after what stands on
-// it. It is refused while something foreign is in the way, because that would
-// be noticed only half way through.
-func (c *Cloud) Teardown(inv *Inventory) ([]Removal, error) {
+// it. What holds data is kept unless its class is named, and so is what it
+// stands on. It is refused while something foreign is in the way, because that
+// would be noticed only half way through.
+func (c *Cloud) Teardown(inv *Inventory, named []blueprint.Data) (Teardown, error) {
 	if len(inv.Foreign) > 0 {
 		f := inv.Foreign[0]
 		why := fmt.Sprintf("%s is in the way: %s", f.What, f.Why)
 		if more := len(inv.Foreign) - 1; more > 0 {
 			why += fmt.Sprintf(" (and %d more)", more)
 		}
-		return nil, outcome.Refuse(fmt.Sprintf("the estate %s cannot be taken down whole", c.estate.Name), why,
+		return Teardown{}, outcome.Refuse(fmt.Sprintf("the estate %s cannot be taken down whole", c.estate.Name), why,
 			"it does not carry the estate's mark, so remove or detach it yourself, then run the command again")
 	}
+	out := Teardown{Kept: keep(inv.Items, named)}
+	stays := map[string]bool{}
+	for _, k := range out.Kept {
+		stays[removalID(k.Item)] = true
+	}
 	byKind := map[blueprint.Kind][]Removal{}
-	var out []Removal
+	var all []Removal
 	for i := len(inv.Items) - 1; i >= 0; i-- {
 		it := inv.Items[i]
-		if goesAlong(it) {
+		if goesAlong(it) || stays[removalID(it)] {
 			continue
 		}
-		r := Removal{ID: string(it.Kind) + "/" + it.CloudID, Item: it}
+		r := Removal{ID: removalID(it), Item: it}
 		byKind[it.Kind] = append(byKind[it.Kind], r)
-		out = append(out, r)
+		all = append(all, r)
 	}
-	for i := range out {
-		for _, k := range afterKinds[out[i].Item.Kind] {
+	for i := range all {
+		for _, k := range afterKinds[all[i].Item.Kind] {
 			for _, first := range byKind[k] {
-				if out[i].Item.Kind == blueprint.KindVolume && first.Item.CloudID != out[i].Item.on {
+				if all[i].Item.Kind == blueprint.KindVolume && first.Item.CloudID != all[i].Item.on {
 					continue // a volume waits for its own server only
 				}
-				out[i].After = append(out[i].After, first.ID)
+				all[i].After = append(all[i].After, first.ID)
 			}
 		}
 	}
-	return inOrder(out), nil
+	out.Removals = inOrder(all)
+	return out, nil
 }
+
+func removalID(it Item) string { return string(it.Kind) + "/" + it.CloudID }
 
 // goesAlong says that a thing disappears with what it is part of.
 func goesAlong(it Item) bool {
 	switch it.Kind {
-	case blueprint.KindPower, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend:
+	case blueprint.KindPower, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend, blueprint.KindPostgresDatabase:
 		return true
 	case blueprint.KindPrivateNIC:
 		return it.on != ""

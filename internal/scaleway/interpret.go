@@ -312,5 +312,7 @@ var order = []blueprint.Kind{
 	blueprint.KindVPC, blueprint.KindPrivateNetwork, blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindAddress,
 	blueprint.KindGatewayNetwork, blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindVolume, blueprint.KindServer,
 	blueprint.KindPrivateNIC, blueprint.KindPower, blueprint.KindLoadBalancer, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend,
-	blueprint.KindBucket, blueprint.KindEdgeIP, blueprint.KindRegistry, blueprint.KindSecret, blueprint.KindDNSRecord,
+	blueprint.KindPostgres, blueprint.KindPostgresDatabase, blueprint.KindPostgresUser, blueprint.KindBucket, blueprint.KindRegistry, blueprint.KindSecret,
+	blueprint.KindEdgeIP, blueprint.KindDNSRecord, blueprint.KindStore,
+	blueprint.KindClusterBalancer, blueprint.KindClusterIP, blueprint.KindClusterVolume, blueprint.KindClusterSnapshot,
 }

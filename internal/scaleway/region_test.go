@@ -221,7 +221,7 @@ func (w *world) mustUp() {
 }
 
 // destroy takes everything down, each removal as soon as it may go.
-func (w *world) destroy(ctx context.Context, c *scaleway.Cloud) error {
+func (w *world) destroy(ctx context.Context, c *scaleway.Cloud, named ...blueprint.Data) error {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -229,10 +229,11 @@ func (w *world) destroy(ctx context.Context, c *scaleway.Cloud) error {
 	if err != nil {
 		return err
 	}
-	removals, err := c.Teardown(inv)
+	t, err := c.Teardown(inv, named)
 	if err != nil {
 		return err
 	}
+	removals := t.Removals
 	done := map[string]chan struct{}{}
 	for _, r := range removals {
 		done[r.ID] = make(chan struct{})

@@ -2,35 +2,106 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
 	"bastide/internal/plan"
 	"bastide/internal/run"
 	"bastide/internal/scaleway"
 )
 
-// Teardown reads what exists and lays out its removal. It needs neither the
-// bundle nor a living cluster.
-func (s *Session) Teardown(ctx context.Context) (*scaleway.Inventory, plan.Plan, error) {
+// Demolition is a teardown that was laid out: what is there, what goes in which
+// order, and what stays.
+type Demolition struct {
+	Before   *scaleway.Inventory
+	Plan     plan.Plan
+	Kept     []scaleway.Kept
+	Stored   bool                        // the estate's bucket exists
+	data     []blueprint.Data            // the classes that were named
+	removals map[string]scaleway.Removal // by step of the plan
+}
+
+// DataStore is the class of the estate's own bucket, which is no step: it holds
+// the lock, and goes last.
+const DataStore = string(blueprint.DataStore)
+
+// Takes says whether a class of data was named.
+func (d Demolition) Takes(class string) bool {
+	return slices.Contains(d.data, blueprint.Data(class))
+}
+
+// DataClasses are the classes of data that a teardown keeps unless they are named.
+func DataClasses() []string {
+	var out []string
+	for _, d := range blueprint.DataClasses {
+		out = append(out, string(d))
+	}
+	return out
+}
+
+// Data are the classes of data that the demolition deletes something of.
+func (d Demolition) Data() []string {
+	var out []string
+	for _, r := range d.removals {
+		if class := string(r.Item.Kind.Data()); class != "" && !slices.Contains(out, class) {
+			out = append(out, class)
+		}
+	}
+	if d.Stored && d.Takes(DataStore) {
+		out = append(out, DataStore)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// KeptStore is the estate's bucket when it stays because of what it holds.
+func (s *Session) KeptStore(bucket string) scaleway.Kept {
+	return scaleway.Kept{Item: scaleway.Item{Kind: blueprint.KindStore, Name: bucket, CloudID: bucket}, Class: blueprint.DataStore, Why: "it holds more than locks and journals"}
+}
+
+// Teardown reads what exists and lays out its removal. What holds data stays
+// unless its class is named. It needs neither the bundle nor a living cluster.
+func (s *Session) Teardown(ctx context.Context, named []string) (Demolition, error) {
+	data, unknown := blueprint.DataOf(named)
+	if unknown != "" {
+		return Demolition{}, outcome.Refuse("nothing was done", fmt.Sprintf("--delete-data says %s, which is no class of data", unknown),
+			"use one or more of "+strings.Join(DataClasses(), ", "))
+	}
 	cloud, err := s.Cloud(ctx)
 	if err != nil {
-		return nil, plan.Plan{}, err
+		return Demolition{}, err
 	}
 	inv, err := cloud.Inventory(ctx)
 	if err != nil {
-		return nil, plan.Plan{}, err
+		return Demolition{}, err
 	}
-	removals, err := cloud.Teardown(inv)
+	t, err := cloud.Teardown(inv, data)
 	if err != nil {
-		return inv, plan.Plan{}, err
+		return Demolition{}, err
 	}
-	return inv, s.demolitionPlan(removals), nil
+	kept, err := s.Store()
+	if err != nil {
+		return Demolition{}, err
+	}
+	stored, err := kept.Exists(ctx)
+	if err != nil {
+		return Demolition{}, err
+	}
+	d := Demolition{Before: inv, Kept: t.Kept, Stored: stored, data: data, removals: map[string]scaleway.Removal{}}
+	names := stepNames(t.Removals)
+	for _, r := range t.Removals {
+		d.removals[names[r.ID]] = r
+	}
+	d.Plan = s.demolitionPlan(t.Removals, names)
+	return d, nil
 }
 
 // demolitionPlan names removals as steps are named, kind/name; the second of
 // two things with one name keeps its ID in it.
-func (s *Session) demolitionPlan(removals []scaleway.Removal) plan.Plan {
-	names := stepNames(removals)
+func (s *Session) demolitionPlan(removals []scaleway.Removal, names map[string]string) plan.Plan {
 	p := plan.Plan{Estate: s.Estate.Name}
 	for _, r := range removals {
 		step := blueprint.Step{ID: names[r.ID], Kind: r.Item.Kind, Name: r.Item.Name, Spec: r.Item.Spec}
@@ -54,22 +125,27 @@ func stepNames(removals []scaleway.Removal) map[string]string {
 	return names
 }
 
-// Destroy carries out a teardown and reads what is left.
-func (s *Session) Destroy(ctx context.Context, inv *scaleway.Inventory, p plan.Plan, report func(run.Event)) (*scaleway.Inventory, error) {
-	removals, err := s.cloud.Teardown(inv)
+// Destroy carries out a teardown and reads what is left: the inventory, and
+// what of it was not meant to stay.
+func (s *Session) Destroy(ctx context.Context, d Demolition, report func(run.Event)) (after *scaleway.Inventory, left []scaleway.Item, err error) {
+	err = run.New(d.Plan, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return s.locked(demolition{s.cloud, d.removals}) }, report)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	d := demolition{cloud: s.cloud, removals: map[string]scaleway.Removal{}}
-	names := stepNames(removals)
-	for _, r := range removals {
-		d.removals[names[r.ID]] = r
-	}
-	err = run.New(p, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return s.locked(d) }, report)
+	after, err = s.cloud.Inventory(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.cloud.Inventory(ctx)
+	kept := map[string]bool{}
+	for _, k := range d.Kept {
+		kept[k.Item.CloudID] = true
+	}
+	for _, it := range after.Items {
+		if !kept[it.CloudID] {
+			left = append(left, it)
+		}
+	}
+	return after, left, nil
 }
 
 // demolition removes instead of making.

@@ -61,10 +61,11 @@ func (h *Hold) Release(ctx context.Context, result error) {
 }
 
 // Retire gives the lock back and removes the estate's bucket, unless it holds
-// more than locks and journals; then it is kept, and its name is told.
-func (h *Hold) Retire(ctx context.Context) (kept string, err error) {
+// more than locks and journals; then it is kept, and its name is told. With all,
+// whatever it holds goes as well.
+func (h *Hold) Retire(ctx context.Context, all bool) (kept string, err error) {
 	h.journal.Close(ctx, nil)
-	stays, err := h.session.kept.Retire(ctx, h.held)
+	stays, err := h.session.kept.Retire(ctx, h.held, all)
 	h.held.Release(ctx)
 	h.session.held.Store(nil)
 	if stays {

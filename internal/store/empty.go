@@ -161,8 +161,8 @@ func (b *Bucket) drop(ctx context.Context) error {
 // Retire removes the estate's bucket at the end of its life, if it holds nothing
 // but what goes with the estate: lock, proof and journals. The lock goes last, so
 // that no other run begins before. Anything else (images, backups) is kept, with
-// the bucket, and kept is true.
-func (s *Store) Retire(ctx context.Context, h *Held) (kept bool, err error) {
+// the bucket, and kept is true. With all nothing is kept but what object lock keeps.
+func (s *Store) Retire(ctx context.Context, h *Held, all bool) (kept bool, err error) {
 	things, err := s.everything(ctx, nil)
 	if has(err, "NoSuchBucket") {
 		h.end()
@@ -172,7 +172,7 @@ func (s *Store) Retire(ctx context.Context, h *Held) (kept bool, err error) {
 		return false, s.objects.CannotTell(fmt.Sprintf("what the estate's bucket %s holds could not be read", s.Name), err)
 	}
 	for _, v := range things {
-		if !disposable(v.Key) {
+		if !all && !disposable(v.Key) {
 			return true, nil
 		}
 	}
