@@ -40,7 +40,6 @@ const (
 	// cloud controller and storage driver made. They are only taken down.
 	KindStore           Kind = "store"
 	KindClusterBalancer Kind = "cluster-load-balancer"
-	KindClusterIP       Kind = "cluster-ip"
 	KindClusterVolume   Kind = "cluster-volume"
 	KindClusterSnapshot Kind = "cluster-snapshot"
 
@@ -122,6 +121,13 @@ func (g *Graph) add(s Step) string {
 const (
 	TagEstate = "bastide:estate="
 	TagStep   = "bastide:step="
+)
+
+// TagMadeBy says who made something that bastide only marked, so that it is
+// taken for no step: the cluster's storage driver.
+const (
+	TagMadeBy    = "bastide:made-by="
+	MadeByDriver = "storage-driver"
 )
 
 // Tags are the ownership tags of a step's resource.

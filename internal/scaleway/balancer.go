@@ -17,8 +17,12 @@ import (
 )
 
 func (c *Cloud) listBalancers(ctx context.Context, tags []string) ([]*lb.LB, error) {
+	return c.listBalancersIn(ctx, c.zone, tags)
+}
+
+func (c *Cloud) listBalancersIn(ctx context.Context, zone scw.Zone, tags []string) ([]*lb.LB, error) {
 	return list(ctx, c, "load balancers", func(v *lb.LB) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*lb.LB, uint64, error) {
-		r, err := c.balancers.ListLBs(&lb.ZonedAPIListLBsRequest{Zone: c.zone, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
+		r, err := c.balancers.ListLBs(&lb.ZonedAPIListLBsRequest{Zone: zone, ProjectID: &c.project, Tags: tags, Page: n, PageSize: size,
 			OrderBy: lb.ListLBsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
 			return nil, 0, err
@@ -28,8 +32,12 @@ func (c *Cloud) listBalancers(ctx context.Context, tags []string) ([]*lb.LB, err
 }
 
 func (c *Cloud) listAttachments(ctx context.Context, balancer string) ([]*lb.PrivateNetwork, error) {
+	return c.listAttachmentsIn(ctx, c.zone, balancer)
+}
+
+func (c *Cloud) listAttachmentsIn(ctx context.Context, zone scw.Zone, balancer string) ([]*lb.PrivateNetwork, error) {
 	return list(ctx, c, "networks of load balancer "+balancer, func(v *lb.PrivateNetwork) string { return v.PrivateNetworkID }, func(ctx context.Context, n *int32, size *uint32) ([]*lb.PrivateNetwork, uint64, error) {
-		r, err := c.balancers.ListLBPrivateNetworks(&lb.ZonedAPIListLBPrivateNetworksRequest{Zone: c.zone, LBID: balancer, Page: n, PageSize: size,
+		r, err := c.balancers.ListLBPrivateNetworks(&lb.ZonedAPIListLBPrivateNetworksRequest{Zone: zone, LBID: balancer, Page: n, PageSize: size,
 			OrderBy: lb.ListPrivateNetworksRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
 			return nil, 0, err

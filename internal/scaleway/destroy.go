@@ -24,6 +24,9 @@ type Removal struct {
 	ID    string // unique among the removals
 	Item  Item
 	After []string // the removals that have to be finished first
+	// Claim says that the thing is only given the estate's mark: its node is about
+	// to go, and nothing else says whose it is.
+	Claim bool
 }
 
 // afterKinds says what stands on what: a kind is removed after these. Names go
@@ -36,7 +39,6 @@ var afterKinds = map[blueprint.Kind][]blueprint.Kind{
 	blueprint.KindPlacementGroup:  {blueprint.KindServer},
 	blueprint.KindLoadBalancer:    {blueprint.KindDNSRecord},
 	blueprint.KindClusterBalancer: {blueprint.KindServer, blueprint.KindDNSRecord},
-	blueprint.KindClusterIP:       {blueprint.KindServer, blueprint.KindDNSRecord, blueprint.KindClusterBalancer},
 	blueprint.KindClusterVolume:   {blueprint.KindServer},
 	blueprint.KindClusterSnapshot: {blueprint.KindServer},
 	blueprint.KindEdgeIP:          {blueprint.KindDNSRecord, blueprint.KindLoadBalancer, blueprint.KindClusterBalancer},
@@ -78,6 +80,13 @@ func (c *Cloud) Teardown(inv *Inventory, named []blueprint.Data) (Teardown, erro
 	}
 	byKind := map[blueprint.Kind][]Removal{}
 	var all []Removal
+	var claims []string
+	for _, it := range inv.Items {
+		if it.unmarked {
+			r := Removal{ID: "claim " + removalID(it), Item: it, Claim: true}
+			all, claims = append(all, r), append(claims, r.ID)
+		}
+	}
 	for i := len(inv.Items) - 1; i >= 0; i-- {
 		it := inv.Items[i]
 		if goesAlong(it) || stays[removalID(it)] {
@@ -88,6 +97,12 @@ func (c *Cloud) Teardown(inv *Inventory, named []blueprint.Data) (Teardown, erro
 		all = append(all, r)
 	}
 	for i := range all {
+		if all[i].Claim {
+			continue
+		}
+		if all[i].Item.Kind == blueprint.KindServer {
+			all[i].After = append(all[i].After, claims...)
+		}
 		for _, k := range afterKinds[all[i].Item.Kind] {
 			for _, first := range byKind[k] {
 				if all[i].Item.Kind == blueprint.KindVolume && first.Item.CloudID != all[i].Item.on {
@@ -136,6 +151,12 @@ func inOrder(rs []Removal) []Removal {
 // Delete removes one thing and returns when it is gone. What is gone already is
 // no error, so that an interrupted run can be repeated.
 func (c *Cloud) Delete(ctx context.Context, r Removal) error {
+	if r.Claim {
+		if err := c.claim(ctx, r.Item); err != nil && !notFound(err) {
+			return c.failed(fmt.Sprintf("the %s %s (%s) could not be given the estate's mark", r.Item.Kind, r.Item.Name, r.Item.CloudID), err)
+		}
+		return nil
+	}
 	err := c.remove(ctx, r.Item)
 	if err == nil || notFound(err) {
 		return nil
@@ -153,8 +174,12 @@ func (c *Cloud) remove(ctx context.Context, it Item) error {
 		return c.removeServer(ctx, it)
 	case blueprint.KindPrivateNIC:
 		return c.removeInterface(ctx, it)
-	case blueprint.KindVolume:
+	case blueprint.KindVolume, blueprint.KindClusterVolume:
 		return c.removeVolume(ctx, it)
+	case blueprint.KindClusterSnapshot:
+		return c.removeSnapshot(ctx, it)
+	case blueprint.KindClusterBalancer:
+		return c.removeControllerBalancer(ctx, it)
 	case blueprint.KindLoadBalancer:
 		return c.removeBalancer(ctx, it)
 	case blueprint.KindGatewayNetwork:

@@ -40,6 +40,7 @@ func (c *Cloud) interpret(f *found) *Inventory {
 	r.servers()
 	r.balancers()
 	r.services()
+	r.leftovers()
 	r.resolve()
 	r.strangers()
 	return inv
@@ -174,7 +175,7 @@ func (r *reader) groups() {
 
 func (r *reader) volumes() {
 	for _, v := range r.f.volumes {
-		if !r.marked(v.Tags) || v.Status == block.VolumeStatusDeleting || v.Status == block.VolumeStatusDeleted {
+		if !r.marked(v.Tags) || byDriver(v.Name, v.Tags, claimName) || v.Status == block.VolumeStatusDeleting || v.Status == block.VolumeStatusDeleted {
 			continue
 		}
 		j := volumeVerdict(v)
@@ -232,6 +233,9 @@ func (r *reader) nic(n *instance.PrivateNIC, s *instance.Server, name string) {
 
 func (r *reader) balancers() {
 	for _, b := range r.f.balancers {
+		if has(b.Tags, tagCloudController) {
+			continue // the cluster's, whatever mark its controller was told to add
+		}
 		v := balancerVerdict(b)
 		step := stepOf(b.Tags)
 		_, name, _ := strings.Cut(step, "/")
@@ -314,5 +318,5 @@ var order = []blueprint.Kind{
 	blueprint.KindPrivateNIC, blueprint.KindPower, blueprint.KindLoadBalancer, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend,
 	blueprint.KindPostgres, blueprint.KindPostgresDatabase, blueprint.KindPostgresUser, blueprint.KindBucket, blueprint.KindRegistry, blueprint.KindSecret,
 	blueprint.KindEdgeIP, blueprint.KindDNSRecord, blueprint.KindStore,
-	blueprint.KindClusterBalancer, blueprint.KindClusterIP, blueprint.KindClusterVolume, blueprint.KindClusterSnapshot,
+	blueprint.KindClusterBalancer, blueprint.KindClusterVolume, blueprint.KindClusterSnapshot,
 }

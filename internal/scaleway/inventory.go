@@ -38,7 +38,10 @@ type Item struct {
 	Spec    blueprint.Spec // in the blueprint's terms
 	Second  bool           // an older thing claims the same step
 
-	on string // the server of a volume or interface, the load balancer of a backend
+	on           string   // the server of a volume or interface, the load balancer of a backend
+	tags         []string // of what the cluster made
+	unmarked     bool     // it is the estate's by its node alone
+	keepsAddress bool     // of a load balancer: its address was reserved by somebody
 }
 
 // Foreign is something without the estate's mark that stands in the way of the
@@ -51,11 +54,12 @@ type Foreign struct {
 // Inventory is everything of the estate that was found at Scaleway, read
 // completely at one time. Its methods interpret it and make no call.
 type Inventory struct {
-	Items    []Item // in the order in which things are made
-	Foreign  []Foreign
-	Warnings []string
-	// Unread names products that the key may not read and the file does not use:
-	// whether the estate has anything there is not known.
+	Items      []Item // in the order in which things are made
+	Foreign    []Foreign
+	Lookalikes []Lookalike // only in a WholeInventory
+	Warnings   []string
+	// Unread names, in sentences, products that this key may not read and that the
+	// file does not use: what the estate may have there is not known.
 	Unread []string
 
 	project, estate string
@@ -117,12 +121,22 @@ type found struct {
 	backends    map[string][]*lb.Backend
 	frontends   map[string][]*lb.Frontend
 	foundServices
+	remains *remains // only for a WholeInventory
 }
 
 // Inventory reads everything of the estate, one listing per kind of resource
 // and all at the same time. Any listing that cannot be read to its end makes
 // the whole an error with exit code 4, because unknown is not absent.
 func (c *Cloud) Inventory(ctx context.Context) (*Inventory, error) {
+	f, err := c.findAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.interpret(f), nil
+}
+
+// findAll reads the listings, and then what they point at and do not show.
+func (c *Cloud) findAll(ctx context.Context) (*found, error) {
 	f, err := c.find(ctx)
 	if err != nil {
 		return nil, err
@@ -131,7 +145,7 @@ func (c *Cloud) Inventory(ctx context.Context) (*Inventory, error) {
 	if err := together(ctx, len(second), func(ctx context.Context, i int) error { return second[i](ctx, f) }); err != nil {
 		return nil, err
 	}
-	return c.interpret(f), nil
+	return f, nil
 }
 
 func (c *Cloud) find(ctx context.Context) (*found, error) {

@@ -225,7 +225,7 @@ func (w *world) destroy(ctx context.Context, c *scaleway.Cloud, named ...bluepri
 	w.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	inv, err := c.Inventory(ctx)
+	inv, err := c.WholeInventory(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func DataClasses() []string {
 func (d Demolition) Data() []string {
 	var out []string
 	for _, r := range d.removals {
-		if class := string(r.Item.Kind.Data()); class != "" && !slices.Contains(out, class) {
+		if class := string(r.Item.Kind.Data()); class != "" && !r.Claim && !slices.Contains(out, class) {
 			out = append(out, class)
 		}
 	}
@@ -74,7 +74,7 @@ func (s *Session) Teardown(ctx context.Context, named []string) (Demolition, err
 	if err != nil {
 		return Demolition{}, err
 	}
-	inv, err := cloud.Inventory(ctx)
+	inv, err := cloud.WholeInventory(ctx)
 	if err != nil {
 		return Demolition{}, err
 	}
@@ -108,7 +108,11 @@ func (s *Session) demolitionPlan(removals []scaleway.Removal, names map[string]s
 		for _, first := range r.After {
 			step.Needs = append(step.Needs, names[first])
 		}
-		p.Actions = append(p.Actions, plan.Action{Step: step, Op: plan.Delete, Reason: "it is part of " + s.Estate.Name, Disruption: plan.None})
+		a := plan.Action{Step: step, Op: plan.Delete, Reason: "it is part of " + s.Estate.Name, Disruption: plan.None}
+		if r.Claim {
+			a.Op, a.Reason = plan.Update, "only its node says that it is part of "+s.Estate.Name
+		}
+		p.Actions = append(p.Actions, a)
 	}
 	return p
 }
@@ -117,6 +121,9 @@ func stepNames(removals []scaleway.Removal) map[string]string {
 	names, taken := map[string]string{}, map[string]bool{}
 	for _, r := range removals {
 		name := string(r.Item.Kind) + "/" + r.Item.Name
+		if r.Claim {
+			name = "mark " + name
+		}
 		if taken[name] {
 			name += " " + r.Item.CloudID
 		}
@@ -132,7 +139,7 @@ func (s *Session) Destroy(ctx context.Context, d Demolition, report func(run.Eve
 	if err != nil {
 		return nil, nil, err
 	}
-	after, err = s.cloud.Inventory(ctx)
+	after, err = s.cloud.WholeInventory(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
