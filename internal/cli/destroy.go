@@ -66,8 +66,7 @@ func (a *app) destroy(ctx context.Context, s *session.Session, r razing) error {
 	a.ui.Table(inventoryTable(name, d.Before))
 	a.showKept(name, d.Kept)
 	if len(d.Plan.Actions) == 0 && !d.Stored {
-		a.ui.Verdict(razed(name, d.Kept))
-		return nil
+		return a.razed(name, d)
 	}
 	if err := a.mayRaze(ctx, name, d, r); err != nil {
 		return err
@@ -88,8 +87,7 @@ func (a *app) destroy(ctx context.Context, s *session.Session, r razing) error {
 	if store != "" {
 		d.Kept = append(d.Kept, s.KeptStore(store))
 	}
-	a.ui.Verdict(razed(name, d.Kept))
-	return nil
+	return a.razed(name, d)
 }
 
 // demolish takes the estate down under its lock. What was agreed to is read
@@ -108,12 +106,12 @@ func (a *app) demolish(ctx context.Context, s *session.Session, h *session.Hold,
 		}
 	}
 	progress, end := a.begin("destroy "+name, len(d.Plan.Actions))
-	after, left, err := s.Destroy(ctx, d, a.tells(progress, h))
+	left, err := s.Destroy(ctx, &d, a.tells(progress, h))
 	end()
 	if err != nil {
 		return d, err
 	}
-	a.ui.Table(inventoryTable(name, after))
+	a.ui.Table(inventoryTable(name, d.After))
 	if len(left) > 0 {
 		why := fmt.Sprintf("%d things are left", len(left))
 		a.ui.Verdict(ui.Verdict{Sentence: name + " is not gone: " + why})
@@ -179,11 +177,26 @@ func (a *app) showKept(name string, kept []scaleway.Kept) {
 	a.ui.Table(t)
 }
 
-// razed is the verdict over a teardown that left what it was to leave.
-func razed(name string, kept []scaleway.Kept) ui.Verdict {
-	if len(kept) == 0 {
-		return ui.Verdict{Passed: true, Sentence: "nothing of " + name + " exists at Scaleway"}
+// razed is the verdict over a teardown that left what it was to leave. What
+// could not be read is never said to be clean.
+func (a *app) razed(name string, d session.Demolition) error {
+	a.showLookalikes(d)
+	sentence := "nothing of " + name + " exists at Scaleway"
+	if len(d.Kept) > 0 {
+		sentence = everythingBut(name, d.Kept)
 	}
+	unread := strings.Join(d.Unread(), ", ")
+	if unread == "" {
+		a.ui.Verdict(ui.Verdict{Passed: true, Sentence: sentence})
+		return nil
+	}
+	a.ui.Verdict(ui.Verdict{Sentence: "what could be read says that " + sentence + "; not read: " + unread})
+	return outcome.CannotTell("it is not certain that "+name+" is gone", "the API key may not read "+unread,
+		"run the command again with a key that may, or look there yourself")
+}
+
+// everythingBut says what stays, in the order of the inventory.
+func everythingBut(name string, kept []scaleway.Kept) string {
 	var hold, data []string
 	for _, k := range kept {
 		hold = append(hold, string(k.Item.Kind)+" "+k.Item.Name)
@@ -191,8 +204,24 @@ func razed(name string, kept []scaleway.Kept) ui.Verdict {
 			data = append(data, class)
 		}
 	}
-	return ui.Verdict{Passed: true, Sentence: fmt.Sprintf("everything of %s is gone but what was kept: %s; --delete-data %s --confirm %s deletes that too",
-		name, strings.Join(hold, ", "), strings.Join(data, ","), name)}
+	return fmt.Sprintf("everything of %s is gone but what was kept: %s; --delete-data %s deletes that too", name, strings.Join(hold, ", "), strings.Join(data, ","))
+}
+
+// showLookalikes names what may be the estate's and was left, as nothing ties it
+// to the estate.
+func (a *app) showLookalikes(d session.Demolition) {
+	inv := d.After
+	if inv == nil {
+		inv = d.Before
+	}
+	if len(inv.Lookalikes) == 0 {
+		return
+	}
+	t := ui.Table{Kind: "lookalikes", Title: "not the estate's as far as can be told, and left", Columns: []string{"kind", "name", "id", "zone", "why"}}
+	for _, l := range inv.Lookalikes {
+		t.Rows = append(t.Rows, []string{string(l.Kind), l.Name, l.ID, l.Zone, l.Why})
+	}
+	a.ui.Table(t)
 }
 
 func inventoryTable(name string, inv *scaleway.Inventory) ui.Table {

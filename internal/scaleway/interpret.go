@@ -29,6 +29,7 @@ func (c *Cloud) interpret(f *found) *Inventory {
 		parents: map[string]string{}, holders: map[netip.Addr]string{}}
 	if f.noKeys {
 		inv.Warnings = append(inv.Warnings, "the API key may not read the project's SSH keys; the keys of admin.sshKeys are taken to be there")
+		inv.Unread = append(inv.Unread, "the project's SSH keys")
 	}
 	r := &reader{c, f, inv, refs{}}
 	r.networks()

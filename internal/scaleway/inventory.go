@@ -58,8 +58,8 @@ type Inventory struct {
 	Foreign    []Foreign
 	Lookalikes []Lookalike // only in a WholeInventory
 	Warnings   []string
-	// Unread names, in sentences, products that this key may not read and that the
-	// file does not use: what the estate may have there is not known.
+	// Unread names what this key may not read and the estate can live without, such
+	// as "the project's SSH keys": what the estate has there is not known.
 	Unread []string
 
 	project, estate string

@@ -19,6 +19,7 @@ type Demolition struct {
 	Before   *scaleway.Inventory
 	Plan     plan.Plan
 	Kept     []scaleway.Kept
+	After    *scaleway.Inventory         // what is there once it was carried out
 	Stored   bool                        // the estate's bucket exists
 	data     []blueprint.Data            // the classes that were named
 	removals map[string]scaleway.Removal // by step of the plan
@@ -40,6 +41,14 @@ func DataClasses() []string {
 		out = append(out, string(d))
 	}
 	return out
+}
+
+// Unread is what could not be read when the project was looked at last.
+func (d Demolition) Unread() []string {
+	if d.After != nil {
+		return d.After.Unread
+	}
+	return d.Before.Unread
 }
 
 // Data are the classes of data that the demolition deletes something of.
@@ -132,27 +141,26 @@ func stepNames(removals []scaleway.Removal) map[string]string {
 	return names
 }
 
-// Destroy carries out a teardown and reads what is left: the inventory, and
-// what of it was not meant to stay.
-func (s *Session) Destroy(ctx context.Context, d Demolition, report func(run.Event)) (after *scaleway.Inventory, left []scaleway.Item, err error) {
+// Destroy carries out a teardown, reads what is there then, and says what of it
+// was not meant to stay.
+func (s *Session) Destroy(ctx context.Context, d *Demolition, report func(run.Event)) (left []scaleway.Item, err error) {
 	err = run.New(d.Plan, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return s.locked(demolition{s.cloud, d.removals}) }, report)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	after, err = s.cloud.WholeInventory(ctx)
-	if err != nil {
-		return nil, nil, err
+	if d.After, err = s.cloud.WholeInventory(ctx); err != nil {
+		return nil, err
 	}
 	kept := map[string]bool{}
 	for _, k := range d.Kept {
 		kept[k.Item.CloudID] = true
 	}
-	for _, it := range after.Items {
+	for _, it := range d.After.Items {
 		if !kept[it.CloudID] {
 			left = append(left, it)
 		}
 	}
-	return after, left, nil
+	return left, nil
 }
 
 // demolition removes instead of making.
