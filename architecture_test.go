@@ -27,7 +27,7 @@ var house = map[string]room{
 	"plan":      {[]string{"blueprint", "estate"}, "pure comparison; it must not be able to change what it compares"},
 	"vault":     {[]string{"estate", "outcome"}, "few may touch secrets, and secrets need nobody"},
 	"door":      {[]string{"estate", "outcome"}, "a way in knows addresses and keys, not what is behind them"},
-	"scaleway":  {[]string{"blueprint", "plan", "estate", "outcome"}, "the cloud layer knows nothing of Talos"},
+	"scaleway":  {[]string{"blueprint", "plan", "estate", "outcome", "vault"}, "the cloud layer knows nothing of Talos; it makes the passwords of databases"},
 	"store":     {[]string{"scaleway", "blueprint", "outcome"}, "the estate's bucket keeps what it is given, sealed by whoever holds the keys; it knows no secret and no plan"},
 	"talos":     {[]string{"blueprint", "plan", "estate", "outcome", "quorum", "vault"}, "the cluster layer knows nothing of Scaleway"},
 	"run":       {[]string{"blueprint", "plan", "outcome"}, "it walks any plan with any executor"},

@@ -22,7 +22,7 @@ var DataClasses = []Data{DataPostgres, DataBuckets, DataRegistry, DataSecrets, D
 // dataKinds says which kinds hold data. The nodes' own volumes are not among
 // them: what is on them is the cluster itself, which is what a destroy destroys.
 var dataKinds = map[Kind]Data{
-	KindPostgres: DataPostgres, KindPostgresDatabase: DataPostgres, KindPostgresUser: DataPostgres,
+	KindPostgres: DataPostgres, KindPostgresDatabase: DataPostgres, KindPostgresUser: DataPostgres, KindPostgresSecret: DataPostgres,
 	KindBucket: DataBuckets, KindRegistry: DataRegistry, KindSecret: DataSecrets, KindStore: DataStore,
 	KindClusterVolume: DataVolumes, KindClusterSnapshot: DataVolumes,
 }

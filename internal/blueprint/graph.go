@@ -29,6 +29,7 @@ const (
 
 	KindPostgres         Kind = "postgres"
 	KindPostgresDatabase Kind = "postgres-database"
+	KindPostgresSecret   Kind = "postgres-secret"
 	KindPostgresUser     Kind = "postgres-user"
 	KindBucket           Kind = "bucket"
 	KindRegistry         Kind = "registry"

@@ -36,36 +36,74 @@ func (b *builder) services() {
 }
 
 func (b *builder) postgres(p *estate.Postgres) {
-	id := b.g.add(Step{Kind: KindPostgres, Name: b.name("postgres"), Needs: []string{b.network_}, Spec: Postgres{
+	// The instance takes whatever address is free, so all others are booked first.
+	needs := []string{b.network_}
+	for _, n := range b.e.Nodes() {
+		if _, ok := b.g.Step(addressID(n.Name)); !ok {
+			b.address(n.Name, n.Name)
+		}
+	}
+	for _, s := range b.g.Steps {
+		if s.Kind == KindAddress {
+			needs = append(needs, s.ID)
+		}
+	}
+	spec := Postgres{
 		Network: b.network_, Engine: p.Engine, Type: p.Type, HighAvailability: p.HighAvailability,
-		Size: p.Volume.Size, IOPS: p.Volume.IOPS, Backup: BackupText(p.Backup.Disabled, p.Backup.EveryHours, p.Backup.KeepDays), Settings: p.Settings,
-	}})
-	needs := []string{id}
+		Size: p.Volume.Size, IOPS: p.Volume.IOPS, Backup: backup(p.Backup), Settings: p.Settings,
+	}
+	if len(p.Users) > 0 {
+		spec.FirstUser = p.Users[0].Name
+	}
+	id := b.g.add(Step{Kind: KindPostgres, Name: b.name("postgres"), Needs: needs, Spec: spec})
+	needs = []string{id}
 	for _, name := range p.Databases {
 		needs = append(needs, b.g.add(Step{Kind: KindPostgresDatabase, Name: name, Needs: []string{id}, Spec: PostgresDatabase{Postgres: id}}))
 	}
 	for _, u := range p.Users {
-		privileges := u.Privileges
-		if privileges == nil {
-			privileges = map[string]string{}
-			for _, name := range p.Databases {
-				privileges[name] = "all"
-			}
-		}
+		store := b.g.add(Step{Kind: KindPostgresSecret, Name: u.Name, Spec: PostgresSecret{Path: "/bastide/" + b.e.Name + "/postgres", Type: "database_credentials"}})
 		// Calls on one instance are made one after the other: Scaleway refuses
 		// changes of privileges that overlap.
-		needs = append(needs[:len(needs):len(needs)], b.g.add(Step{Kind: KindPostgresUser, Name: u.Name, Needs: needs, Spec: PostgresUser{
-			Postgres: id, Admin: u.Admin, Database: u.PasswordVersion, Secret: u.PasswordVersion, Privileges: privileges,
+		needs = append(needs[:len(needs):len(needs)], b.g.add(Step{Kind: KindPostgresUser, Name: u.Name, Needs: append([]string{store}, needs...), Spec: PostgresUser{
+			Postgres: id, Store: store, Admin: u.Admin, Database: u.PasswordVersion, Secret: u.PasswordVersion,
+			Privileges: privileges(u, p.Databases), Login: login(u, p.Databases),
 		}}))
 	}
 }
 
-// BackupText is the canonical form of a backup schedule.
-func BackupText(disabled bool, everyHours, keepDays int) string {
-	if disabled {
-		return "off"
+// privileges are those that a user is to have, without the databases in which it
+// has none.
+func privileges(u estate.DatabaseUser, databases []string) map[string]string {
+	out := map[string]string{}
+	for _, name := range databases {
+		permission, said := u.Privileges[name]
+		if u.Privileges == nil {
+			permission, said = "all", true
+		}
+		if said && permission != "none" {
+			out[name] = permission
+		}
 	}
-	return fmt.Sprintf("every %d h, kept %d days", everyHours, keepDays)
+	return out
+}
+
+// login is the database that a user's secret names: the first of the file that
+// it has rights in, or else the one that every instance has.
+func login(u estate.DatabaseUser, databases []string) string {
+	mine := privileges(u, databases)
+	for _, name := range databases {
+		if mine[name] != "" {
+			return name
+		}
+	}
+	return "rdb"
+}
+
+func backup(b estate.DatabaseBackup) BackupSchedule {
+	if b.Disabled {
+		return BackupSchedule{Disabled: true}
+	}
+	return BackupSchedule{EveryHours: b.EveryHours, KeepDays: b.KeepDays}
 }
 
 func bucketSpec(v estate.Bucket) Bucket {

@@ -19,23 +19,51 @@ type Postgres struct {
 	HighAvailability bool
 	Size             estate.Size
 	IOPS             int
-	Backup           string // such as "every 24 h, kept 7 days", or "off"
+	Backup           BackupSchedule
 	Settings         map[string]string
 	PublicEndpoints  int // endpoints outside the private network; none are wanted
+	// FirstUser is the user that the instance is made with, because Scaleway
+	// makes none without; it only matters then.
+	FirstUser string
+}
+
+// BackupSchedule is when Scaleway copies a database, and for how long it keeps
+// the copy. A schedule that is off has neither.
+type BackupSchedule struct {
+	Disabled             bool
+	EveryHours, KeepDays int
+}
+
+func (s BackupSchedule) String() string {
+	if s.Disabled {
+		return "off"
+	}
+	return fmt.Sprintf("every %d h, kept %d days", s.EveryHours, s.KeepDays)
 }
 
 // PostgresDatabase is one database of the instance.
 type PostgresDatabase struct{ Postgres string } // step
+
+// PostgresSecret is the place in Secret Manager that keeps a user's password.
+type PostgresSecret struct {
+	Path string // such as /bastide/staging/postgres
+	Type string
+}
 
 // PostgresUser is one user of the instance, with both halves of its password:
 // one in the database and one in Secret Manager. The versions are those of the
 // file's passwordVersion that each half has; the password itself is nowhere else.
 type PostgresUser struct {
 	Postgres   string // step
+	Store      string // step of the secret that keeps the password
 	Admin      bool
 	Database   int               // password version in the database; 0 means none that bastide set
 	Secret     int               // password version in Secret Manager; 0 means none
-	Privileges map[string]string // by database
+	Doubt      string            // what is wrong with the version in Secret Manager, such as "disabled"
+	Privileges map[string]string // by database; none is left out
+	// What the secret says beside the password, for whoever connects with it.
+	Login   string // database
+	Address string // of the instance; empty when it is the one that it has
 }
 
 // Bucket is one bucket of the application.
@@ -79,6 +107,7 @@ type DNSRecord struct {
 
 func (Postgres) Kind() Kind         { return KindPostgres }
 func (PostgresDatabase) Kind() Kind { return KindPostgresDatabase }
+func (PostgresSecret) Kind() Kind   { return KindPostgresSecret }
 func (PostgresUser) Kind() Kind     { return KindPostgresUser }
 func (Bucket) Kind() Kind           { return KindBucket }
 func (Registry) Kind() Kind         { return KindRegistry }
@@ -88,9 +117,9 @@ func (DNSRecord) Kind() Kind        { return KindDNSRecord }
 
 func (s Postgres) Attributes() []Attribute {
 	return []Attribute{
-		fixed("network", s.Network), fixed("engine", s.Engine), inPlace("type", strings.ToUpper(s.Type)),
+		inPlace("network", s.Network), fixed("engine", s.Engine), inPlace("type", strings.ToUpper(s.Type)),
 		inPlace("high availability", fmt.Sprint(s.HighAvailability)), grow("size", s.Size.String()), inPlace("iops", fmt.Sprint(s.IOPS)),
-		inPlace("backup", s.Backup), inPlace("settings", pairs(s.Settings)), inPlace("public endpoints", fmt.Sprint(s.PublicEndpoints)),
+		inPlace("backup", s.Backup.String()), inPlace("settings", pairs(s.Settings)), inPlace("public endpoints", fmt.Sprint(s.PublicEndpoints)),
 	}
 }
 
@@ -98,10 +127,23 @@ func (s PostgresDatabase) Attributes() []Attribute {
 	return []Attribute{fixed("instance", s.Postgres)}
 }
 
+func (s PostgresSecret) Attributes() []Attribute {
+	return []Attribute{inPlace("path", s.Path), fixed("type", s.Type)}
+}
+
 func (s PostgresUser) Attributes() []Attribute {
+	kept := version(s.Secret)
+	if s.Doubt != "" {
+		kept += ", " + s.Doubt
+	}
+	address := s.Address
+	if address == "" {
+		address = "that of the instance"
+	}
 	return []Attribute{
 		fixed("instance", s.Postgres), inPlace("admin", fmt.Sprint(s.Admin)),
-		inPlace("password in the database", version(s.Database)), inPlace("password in the secret", version(s.Secret)),
+		inPlace("password in the database", version(s.Database)), inPlace("password in the secret", kept),
+		inPlace("database in the secret", s.Login), inPlace("address in the secret", address),
 		inPlace("privileges", pairs(s.Privileges)),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bastide/internal/blueprint"
+	"bastide/internal/estate"
 )
 
 // Op is what a plan does about a step.
@@ -184,12 +185,23 @@ func stuck(attrs []blueprint.Attribute, c Change, s blueprint.Step, o Observed) 
 		case blueprint.Fixed:
 			return fmt.Sprintf("its %s is %s, wanted %s, and cannot change while it lives%s", c.Attribute, orNone(c.Have), orNone(c.Want), replacing(s.Kind))
 		case blueprint.GrowOnly:
-			if want, ok := s.Spec.(blueprint.Volume); ok && want.Size < o.Spec.(blueprint.Volume).Size {
+			if sizeOf(s.Spec) < sizeOf(o.Spec) {
 				return fmt.Sprintf("its %s is %s, wanted %s, and it can only grow", c.Attribute, c.Have, c.Want)
 			}
 		}
 	}
 	return ""
+}
+
+// sizeOf is the size of what can only grow.
+func sizeOf(spec blueprint.Spec) estate.Size {
+	switch s := spec.(type) {
+	case blueprint.Volume:
+		return s.Size
+	case blueprint.Postgres:
+		return s.Size
+	}
+	return 0
 }
 
 // replacing says what it would cost to make a thing anew, where that is not

@@ -78,6 +78,14 @@ func (c *Cloud) apply(ctx context.Context, j job) (plan.Observed, error) {
 		return c.applyBackend(ctx, j, want)
 	case blueprint.LBFrontend:
 		return c.applyFrontend(ctx, j, want)
+	case blueprint.Postgres:
+		return c.applyPostgres(ctx, j, want)
+	case blueprint.PostgresDatabase:
+		return c.applyPostgresDatabase(ctx, j, want)
+	case blueprint.PostgresSecret:
+		return c.applyPostgresSecret(ctx, j, want)
+	case blueprint.PostgresUser:
+		return c.applyPostgresUser(ctx, j, want)
 	}
 	return c.applyService(ctx, j)
 }
@@ -98,6 +106,8 @@ func describe(s blueprint.Step) string {
 		text += fmt.Sprintf(" (%s in %s)", spec.Type, spec.Zone)
 	case blueprint.LoadBalancer:
 		text += fmt.Sprintf(" (%s in %s)", spec.Type, spec.Zone)
+	case blueprint.Postgres:
+		text += fmt.Sprintf(" (%s on %s with %s)", spec.Engine, spec.Type, spec.Size)
 	}
 	return text
 }

@@ -22,6 +22,7 @@ import (
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/rdb/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/registry/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
@@ -42,6 +43,9 @@ type Options struct {
 	// Notice tells a person why a call takes long: that it fails in passing and
 	// until when it is repeated. nil tells nobody.
 	Notice func(string)
+	// Learnt is told every password that is made or read, so that no output ever
+	// holds one; nil is allowed.
+	Learnt func(secrets ...string)
 }
 
 // Cloud is one estate's view of Scaleway. It is safe for concurrent use.
@@ -62,12 +66,15 @@ type Cloud struct {
 	nics      *instancev2.API
 	blocks    *block.API
 	balancers *lb.ZonedAPI
+	databases *rdb.API
 	registry  *registry.API
 	secrets   *secret.API
 	domains   *domain.API
 	objects   *ObjectStorage // nil where nothing says where it is
 
-	zoneChange sync.Mutex
+	zoneChange  sync.Mutex
+	oneDatabase chan struct{} // holds one: see alone
+	learnt      func(secrets ...string)
 }
 
 // New makes a Cloud from the estate's file and the user's credentials. It makes
@@ -87,6 +94,7 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 		estate: o.Estate, project: o.Estate.Scaleway.Project,
 		region: scw.Region(o.Estate.Scaleway.Region), zone: scw.Zone(o.Estate.Scaleway.Zones[0]),
 		retry: o.Retry.orDefaults(), pace: o.Pace.orDefaults(),
+		oneDatabase: make(chan struct{}, 1), learnt: o.Learnt,
 	}
 	c.access = access{key: p.AccessKey, from: p.keyFrom}
 	if p.APIURL != "" {
@@ -99,6 +107,7 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 	c.vpc, c.iam, c.gateways, c.ipam = vpc.NewAPI(client), iam.NewAPI(client), vpcgw.NewAPI(client), ipam.NewAPI(client)
 	c.instances, c.nics, c.blocks, c.balancers = instance.NewAPI(client), instancev2.NewAPI(client), block.NewAPI(client), lb.NewZonedAPI(client)
 	c.registry, c.secrets, c.domains = registry.NewAPI(client), secret.NewAPI(client), domain.NewAPI(client)
+	c.databases = rdb.NewAPI(client)
 	// Without buckets in the file it need not be reachable.
 	if c.objects, _, err = NewObjectStorage(o); err != nil && len(o.Estate.Services.Buckets) > 0 {
 		return nil, s.warnings, err

@@ -45,7 +45,7 @@ var afterKinds = map[blueprint.Kind][]blueprint.Kind{
 	blueprint.KindGateway:         {blueprint.KindGatewayNetwork},
 	blueprint.KindGatewayIP:       {blueprint.KindGateway},
 	blueprint.KindSSHKey:          {blueprint.KindGateway},
-	blueprint.KindPostgresUser:    {blueprint.KindPostgres}, // its half in Secret Manager
+	blueprint.KindPostgresSecret:  {blueprint.KindPostgres},
 	blueprint.KindAddress:         {blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork},
 	blueprint.KindPrivateNetwork: {blueprint.KindAddress, blueprint.KindServer, blueprint.KindPrivateNIC, blueprint.KindLoadBalancer, blueprint.KindGatewayNetwork,
 		blueprint.KindClusterBalancer, blueprint.KindPostgres},
@@ -121,7 +121,8 @@ func removalID(it Item) string { return string(it.Kind) + "/" + it.CloudID }
 // goesAlong says that a thing disappears with what it is part of.
 func goesAlong(it Item) bool {
 	switch it.Kind {
-	case blueprint.KindPower, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend, blueprint.KindPostgresDatabase:
+	case blueprint.KindPower, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend,
+		blueprint.KindPostgresDatabase, blueprint.KindPostgresUser:
 		return true
 	case blueprint.KindPrivateNIC:
 		return it.on != ""
@@ -182,6 +183,10 @@ func (c *Cloud) remove(ctx context.Context, it Item) error {
 		return c.removeControllerBalancer(ctx, it)
 	case blueprint.KindLoadBalancer:
 		return c.removeBalancer(ctx, it)
+	case blueprint.KindPostgres:
+		return c.removePostgres(ctx, it)
+	case blueprint.KindPostgresSecret:
+		return c.removeSecret(ctx, it)
 	case blueprint.KindGatewayNetwork:
 		return c.removeGatewayNetwork(ctx, it)
 	case blueprint.KindGateway:

@@ -46,7 +46,10 @@ func forbidden(err error) bool {
 // right. A conflict of another sort, such as a name that is taken, is not.
 func busy(err error) bool {
 	var typed *scw.TransientStateError
-	return errors.As(err, &typed)
+	var r *scw.ResponseError
+	return errors.As(err, &typed) ||
+		// A managed database says in PostgreSQL's words that it is busy with another change.
+		errors.As(err, &r) && r.StatusCode == http.StatusConflict && strings.Contains(strings.ToLower(r.Message), "tuple concurrently updated")
 }
 
 // inUse says that something else still depends on the thing.

@@ -140,6 +140,7 @@ func (c *Cloud) otherKey() string {
 // permissionSets are IAM's names for what may be done with the things that a
 // refusal names. The first word that is found decides.
 var permissionSets = []struct{ word, set string }{
+	{"rdb", "RelationalDatabasesFullAccess"}, {"database", "RelationalDatabasesFullAccess"}, {"secret", "SecretManagerFullAccess"},
 	{"volume", "BlockStorageFullAccess"}, {"snapshot", "BlockStorageFullAccess"}, {"block", "BlockStorageFullAccess"},
 	{"namespace", "ContainerRegistryFullAccess"}, {"secret", "SecretManagerFullAccess"}, {"dns", "DomainsDNSFullAccess"},
 	{"ssh", "SSHKeysFullAccess"}, {"gateway", "VPCGatewayFullAccess"}, {"private_network", "PrivateNetworksFullAccess"},

@@ -41,6 +41,7 @@ func (c *Cloud) interpret(f *found) *Inventory {
 	r.servers()
 	r.balancers()
 	r.services()
+	r.postgres()
 	r.leftovers()
 	r.resolve()
 	r.strangers()
@@ -317,7 +318,7 @@ var order = []blueprint.Kind{
 	blueprint.KindVPC, blueprint.KindPrivateNetwork, blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindAddress,
 	blueprint.KindGatewayNetwork, blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindVolume, blueprint.KindServer,
 	blueprint.KindPrivateNIC, blueprint.KindPower, blueprint.KindLoadBalancer, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend,
-	blueprint.KindPostgres, blueprint.KindPostgresDatabase, blueprint.KindPostgresUser, blueprint.KindBucket, blueprint.KindRegistry, blueprint.KindSecret,
+	blueprint.KindPostgres, blueprint.KindPostgresDatabase, blueprint.KindPostgresSecret, blueprint.KindPostgresUser, blueprint.KindBucket, blueprint.KindRegistry, blueprint.KindSecret,
 	blueprint.KindEdgeIP, blueprint.KindDNSRecord, blueprint.KindStore,
 	blueprint.KindClusterBalancer, blueprint.KindClusterVolume, blueprint.KindClusterSnapshot,
 }

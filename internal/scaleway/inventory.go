@@ -38,10 +38,12 @@ type Item struct {
 	Spec    blueprint.Spec // in the blueprint's terms
 	Second  bool           // an older thing claims the same step
 
-	on           string   // the server of a volume or interface, the load balancer of a backend
-	tags         []string // of what the cluster made
-	unmarked     bool     // it is the estate's by its node alone
-	keepsAddress bool     // of a load balancer: its address was reserved by somebody
+	password     passwordState // of a database user
+	at           netip.Addr    // a database instance's in the private network
+	on           string        // the server of a volume or interface, the load balancer of a backend
+	tags         []string      // of what the cluster made
+	unmarked     bool          // it is the estate's by its node alone
+	keepsAddress bool          // of a load balancer: its address was reserved by somebody
 }
 
 // Foreign is something without the estate's mark that stands in the way of the
@@ -69,6 +71,7 @@ type Inventory struct {
 	parents         map[string]string // volume -> snapshot that it was made from
 	holders         map[netip.Addr]string
 	squatters       map[string]string // step -> what without the mark has its place
+	closed          string            // status in which the database instance does not show what is on it
 }
 
 // refs resolve what the API calls by ID to the steps that claim it.
@@ -120,6 +123,8 @@ type found struct {
 	attachments map[string][]*lb.PrivateNetwork
 	backends    map[string][]*lb.Backend
 	frontends   map[string][]*lb.Frontend
+	databases   []*postgresFound
+	passwords   map[string][]passwordVersion // secret -> versions
 	foundServices
 	remains *remains // only for a WholeInventory
 }
@@ -141,7 +146,7 @@ func (c *Cloud) findAll(ctx context.Context) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	second := []func(context.Context, *found) error{c.findOrphans, c.findGuests}
+	second := []func(context.Context, *found) error{c.findOrphans, c.findGuests, c.findPasswords}
 	if err := together(ctx, len(second), func(ctx context.Context, i int) error { return second[i](ctx, f) }); err != nil {
 		return nil, err
 	}
@@ -176,6 +181,7 @@ func (c *Cloud) find(ctx context.Context) (*found, error) {
 		},
 		into(&f.servers, func(ctx context.Context) ([]*instance.Server, error) { return c.listServers(ctx, mark) }),
 		func(ctx context.Context) (err error) { return c.findBalancers(ctx, f, mark) },
+		f.optional("the project's managed databases", c.estate.Services.Postgres != nil, func(ctx context.Context) error { return c.findPostgres(ctx, f, mark) }),
 	}
 	readings = append(readings, c.findServices(f)...)
 	err := together(ctx, len(readings), func(ctx context.Context, i int) error { return readings[i](ctx) })
@@ -268,6 +274,9 @@ func (c *Cloud) findBalancers(ctx context.Context, f *found, mark []string) erro
 func (inv *Inventory) Booked() map[string]netip.Addr {
 	out := map[string]netip.Addr{}
 	for _, it := range inv.Items {
+		if it.at.IsValid() { // what has an address without a booking: nobody else can have it
+			out[string(it.Kind)+"/"+it.CloudID] = it.at
+		}
 		if it.Step == "" || it.Second {
 			continue
 		}

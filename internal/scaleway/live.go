@@ -61,6 +61,10 @@ func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {
 		}
 	case blueprint.DNSRecord:
 		o.Broken = orText(o.Broken, inv.squatters[it.Step])
+	case blueprint.Postgres:
+		inv.postgresBeside(&o, it, spec, step.Spec.(blueprint.Postgres))
+	case blueprint.PostgresUser:
+		inv.userBeside(&o, it, spec, step.Spec.(blueprint.PostgresUser))
 	}
 	return o
 }
@@ -96,6 +100,10 @@ func (inv *Inventory) missing(s blueprint.Step, live *plan.Live) {
 		if by := inv.heldBy(want.Address); by != "" {
 			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "taken", Settled: true, Spec: want,
 				Broken: fmt.Sprintf("the address %s is held by %s", want.Address, by)}
+		}
+	case blueprint.PostgresDatabase, blueprint.PostgresUser:
+		if why := inv.closed; why != "" {
+			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "not to be read while the database instance is " + why, Spec: want}
 		}
 	default:
 		if why := inv.squatters[s.ID]; why != "" {

@@ -131,7 +131,7 @@ func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
 
 // reach is how anything at Scaleway is reached.
 func (s *Session) reach() scaleway.Options {
-	o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv, Notice: s.config.Notice}
+	o := scaleway.Options{Estate: s.Estate, UserAgent: s.config.UserAgent, LookupEnv: s.config.LookupEnv, Notice: s.config.Notice, Learnt: s.config.Learnt}
 	if s.config.ReadOnly {
 		o.Decorators = append(o.Decorators, scaleway.ReadOnly())
 	}
