@@ -35,10 +35,26 @@ var constraints = map[string]map[string]any{
 	"Disk.IOPS":                     {"enum": volumeIOPS},
 	"Taint.Effect":                  {"enum": taintEffects},
 	"AdmissionPlugin.Configuration": {"minLength": 1},
+
+	"Postgres.Engine":              {"enum": postgresEngines},
+	"Postgres.Type":                {"pattern": databaseType.String()},
+	"Postgres.Settings":            {"propertyNames": map[string]any{"pattern": settingName.String()}},
+	"Postgres.Databases":           {"uniqueItems": true, "items": databaseNames()},
+	"Postgres.Users":               {"minItems": 1},
+	"DatabaseVolume.IOPS":          {"enum": volumeIOPS},
+	"DatabaseBackup.EveryHours":    {"minimum": 1, "maximum": mostBackupHours},
+	"DatabaseBackup.KeepDays":      {"minimum": 1, "maximum": mostBackupDays},
+	"DatabaseUser.Name":            databaseNames(),
+	"DatabaseUser.PasswordVersion": {"minimum": 1, "maximum": maxPasswordVersion},
+	"DatabaseUser.Privileges":      {"additionalProperties": map[string]any{"enum": permissions}},
 }
 
 func argumentNames() map[string]any {
 	return map[string]any{"propertyNames": map[string]any{"pattern": flagName.String()}}
+}
+
+func databaseNames() map[string]any {
+	return map[string]any{"type": "string", "pattern": databaseName.String(), "not": map[string]any{"enum": reservedDatabaseNames}}
 }
 
 // usableTypes lists the Instance types that a node of the given need can be.

@@ -21,6 +21,7 @@ func (s *source) validate(e *Estate) {
 	s.validateAPI(&e.API)
 	s.validateControlPlane(e)
 	s.validatePools(e)
+	s.validatePostgres(e.Services.Postgres)
 	s.validateRoom(e)
 	s.validatePatches(e)
 	s.validateServices(e)

@@ -1,6 +1,9 @@
 package estate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // comfortableMemory is what Talos recommends for a control plane node (its
 // health check's own figure, a little under 4 GiB).
@@ -28,6 +31,18 @@ func (e *Estate) Warnings() Problems {
 	for i, r := range e.Admin.CIDRs {
 		if r.IsValid() && r.Bits() < wideAdmin {
 			warn(indexed("admin.cidrs", i), fmt.Sprintf("%s admits %d addresses", r, 1<<(32-r.Bits())), "each of them may try keys at the bastion", "list only the addresses that you come from")
+		}
+	}
+	if p := e.Services.Postgres; p != nil {
+		if p.Backup.Disabled {
+			warn("services.postgres.backup.disabled", "is true", "nothing brings the data back that a mistake deletes", "let Scaleway make backups, unless you make your own")
+		}
+		if databaseType.MatchString(p.Type) && !slices.Contains(databaseTypes, p.Type) {
+			hint := "compare it with: scw rdb node-type list"
+			if near := nearest(p.Type, databaseTypes); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			warn("services.postgres.type", p.Type+" is not a node type that bastide has seen", "Scaleway refuses the instance if it does not exist", hint)
 		}
 	}
 	return ws
