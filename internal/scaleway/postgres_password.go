@@ -328,6 +328,10 @@ type passwordState struct {
 func halves(all []passwordVersion) (spec blueprint.PostgresUser, state passwordState) {
 	live, _ := newest(all, func(v passwordVersion) bool { return v.live })
 	spec.Secret, spec.Login, spec.Address = live.password, live.login, live.address
+	older := func(v passwordVersion) bool { return v.enabled && v.revision < live.revision }
+	if _, left := newest(all, older); left {
+		spec.Doubt = "an older one enabled"
+	}
 	if live.revision > 0 && !live.enabled {
 		spec.Doubt = "disabled"
 	}

@@ -1,33 +1,27 @@
 package scaleway_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
-	"bastide/internal/estate"
-)
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
 
-// postgresEstate is a small private estate with a database, an administrator and
-// a user with few rights.
-func postgresEstate() *estate.Estate {
-	e := privateEstate(1)
-	e.ControlPlane.Count = 1
-	e.Services.Postgres = &estate.Postgres{
-		Engine: "PostgreSQL-16", Type: "DB-DEV-S", Volume: estate.DatabaseVolume{Size: 10e9, IOPS: 5000},
-		Backup: estate.DatabaseBackup{EveryHours: 12, KeepDays: 14}, Settings: map[string]string{"max_connections": "200"},
-		Databases: []string{"app", "reports"},
-		Users: []estate.DatabaseUser{{Name: "owner", Admin: true, PasswordVersion: 1},
-			{Name: "app", PasswordVersion: 1, Privileges: map[string]string{"app": "readwrite", "reports": "none"}}},
-	}
-	return e
-}
+	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
+)
 
 // A database: made, found as wanted, left alone, taken down.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, postgresEstate())
+	w := newPostgresWorld(t, postgresEstate())
 	w.mustUp()
 	w.wantConverged()
+	w.wantHalvesEqual()
+	if got := w.application("app").Dbname + " " + w.application("owner").Dbname; got != "app app" {
+		t.Errorf("the secrets name the databases %s", got)
+	}
 	mark := len(w.region.Requests(0))
 	w.mustUp()
 	if n, which := w.writes(mark); n != 0 {
@@ -40,5 +34,206 @@ func TestPostgres(t *testing.T) {
 	if err := w.destroy(t.Context(), w.cloud()); err != nil {
 		t.Fatal(err)
 	}
-	w.wantNothingLeft()
+	if inv, err := w.cloud().Inventory(t.Context()); err != nil || !inv.Empty() {
+		t.Errorf("inventory after destroy: %+v, %v", inv, err)
+	}
+}
+
+// Field report 49: versions of a secret cannot be changed, and blind writes pile
+// up. Three runs make one version, a new password one more, and no password is
+// in the log, the plan or anything that is said.
+func TestFieldReport49SecretVersionsDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	for range 3 {
+		w.mustUp()
+	}
+	for _, user := range []string{"owner", "app"} {
+		if got := w.versions(user); !slices.Equal(got, []string{"enabled"}) {
+			t.Errorf("after three runs the secret of %s has %v", user, got)
+		}
+	}
+	first := w.application("app").Password
+	w.rotate("app", 2)
+	if got := w.change("postgres-user/app", "password in the database"); got != "1 -> 2" {
+		t.Errorf("the plan says %q", got)
+	}
+	for range 3 {
+		w.mustUp()
+	}
+	w.wantHalvesEqual()
+	w.wantConverged()
+	if got := w.versions("app"); !slices.Equal(got, []string{"disabled", "enabled"}) {
+		t.Errorf("after a new password the secret of app has %v", got)
+	}
+	if got := w.versions("owner"); !slices.Equal(got, []string{"enabled"}) {
+		t.Errorf("the other user's secret has %v", got)
+	}
+	if w.application("app").Password == first {
+		t.Error("the password is the old one")
+	}
+	w.wantNoPassword()
+}
+
+// wantNoPassword searches the region's log and state, and the plan, for every
+// password that was ever used.
+func (w *postgresWorld) wantNoPassword() {
+	w.Helper()
+	_, p, live, err := w.plan(w.Context(), w.cloud())
+	if err != nil {
+		w.Fatal(err)
+	}
+	places := map[string]any{"log": w.region.Requests(0), "state": w.region.State(), "plan": p, "live": live}
+	w.engine.mu.Lock()
+	defer w.engine.mu.Unlock()
+	if len(w.engine.all) < 2 {
+		w.Fatalf("only %d passwords to search for", len(w.engine.all))
+	}
+	for where, thing := range places {
+		text := asText(w, thing)
+		for _, password := range w.engine.all {
+			if strings.Contains(text, password) {
+				w.Errorf("a password is in the %s", where)
+			}
+		}
+	}
+}
+
+// A rotation that dies at any of its calls, before or after the call takes
+// effect, leaves a password that works in at least one enabled version or a plan
+// that says so, and the next run ends it without asking: one new version, and
+// both halves the same.
+func TestRotationKilledAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		kills := 0
+		for n := int64(1); ; n++ {
+			w := newPostgresWorld(t, postgresEstate())
+			w.mustUp()
+			w.rotate("app", 2)
+			ctx, cancel := context.WithCancel(t.Context())
+			kill, dead := killAt(n, after, cancel)
+			err := w.up(ctx, w.cloud(kill))
+			cancel()
+			if !dead.Load() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			kills++
+			w.served.drain()
+			before := len(w.engine.all)
+			if done := len(w.action("postgres-user/app").Changes) == 0; done && w.versions("app")[0] != "enabled" && !w.same("app") {
+				t.Errorf("killed at %d (after: %v): the plan is empty and the halves differ", n, after)
+			}
+			t.Logf("killed at %d (after: %v): plan %v, versions %v, %d passwords sent", n, after, w.action("postgres-user/app").Changes, w.versions("app"), before)
+			w.mustUp()
+			w.wantConverged()
+			w.wantHalvesEqual()
+			if got := w.versions("app"); !slices.Equal(got, []string{"disabled", "enabled"}) {
+				t.Errorf("killed at %d (after: %v): the secret has %v", n, after, got)
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+			w.region.Close()
+		}
+		t.Logf("killed %d times (after: %v)", kills, after)
+		if kills < 4 {
+			t.Errorf("only %d calls were killed", kills)
+		}
+	}
+}
+
+// same says whether what an application reads is what the database has.
+func (w *postgresWorld) same(user string) bool {
+	w.Helper()
+	said := w.application(user).Password
+	w.engine.mu.Lock()
+	defer w.engine.mu.Unlock()
+	return said == w.engine.has[user]
+}
+
+// A password is not gone back to, neither from one that is in use nor from one
+// that a killed run has begun.
+func TestPasswordVersionIsNotLowered(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	w.rotate("app", 3)
+	w.mustUp()
+	w.rotate("app", 2)
+	w.wantRefused("postgres-user/app", "passwordVersion is 2 in the file", "write 3 or more")
+	wantError(t, w.up(t.Context(), w.cloud()), outcome.Refused, "passwordVersion")
+
+	w.rotate("app", 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	kill, _ := killAt(3, true, cancel) // the version is written and disabled, the database has the password
+	if err := w.up(ctx, w.cloud(kill)); err == nil {
+		t.Fatal("the run was not killed")
+	}
+	cancel()
+	w.served.drain()
+	w.rotate("app", 3)
+	w.wantRefused("postgres-user/app", "4 was begun already")
+	w.rotate("app", 4)
+	w.mustUp()
+	w.wantHalvesEqual()
+	w.wantConverged()
+}
+
+// Somebody writes into a secret of bastide's: that is said and not written over.
+// Raising passwordVersion replaces it.
+func TestSecretChangedByHand(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	w.mustUp()
+	data := []byte(`{"engine":"postgres","username":"app","password":"By-hand-1","host":"h","port":"5432","dbname":"app"}`)
+	must(w.secretAPI().CreateSecretVersion(&secret.CreateSecretVersionRequest{SecretID: w.secretID("app"), Data: data}))(t)
+	w.wantRefused("postgres-user/app", "somebody has written version 2", "passwordVersion")
+	w.rotate("app", 2)
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+
+	must(w.secretAPI().DisableSecretVersion(&secret.DisableSecretVersionRequest{SecretID: w.secretID("app"), Revision: "latest"}))(t)
+	if got := w.change("postgres-user/app", "password in the secret"); got != "2, disabled -> 2" {
+		t.Errorf("the plan says %q", got)
+	}
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+}
+
+// A secret that was deleted, whole or its version, is made good: its name is
+// taken for a week, so it is brought back, and what cannot be read is made anew.
+func TestSecretDeletedByHand(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	w.mustUp()
+	first := w.application("app").Password
+	if err := w.secretAPI().DeleteSecret(&secret.DeleteSecretRequest{SecretID: w.secretID("app")}); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.action("postgres-secret/app"); a.Op != plan.Create {
+		t.Errorf("the plan says %s %+v", a.Op, a.Changes)
+	}
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+	if w.application("app").Password != first {
+		t.Error("the secret was brought back with another password")
+	}
+	if err := w.secretAPI().DeleteSecretVersion(&secret.DeleteSecretVersionRequest{SecretID: w.secretID("app"), Revision: "latest"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.change("postgres-user/app", "password in the secret"); got != "none -> 1" {
+		t.Errorf("the plan says %q", got)
+	}
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+	if w.application("app").Password == first {
+		t.Error("a password that was deleted came back")
+	}
 }
