@@ -42,11 +42,11 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verb
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
-	v, p, err := a.look(ctx, s)
+	v, p, bill, err := a.priced(ctx, s)
 	if err != nil {
 		return err
 	}
-	a.ui.Plan(p)
+	a.ui.Plan(p, bill)
 	if !p.Empty() {
 		if v, err = a.raise(ctx, s, path, v, p, yes); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (a *app) raise(ctx context.Context, s *session.Session, path string, v *ses
 			return nil
 		}
 		if !reflect.DeepEqual(agreed.Actions, p.Actions) { // the door is open now, or another run has just ended
-			a.ui.Plan(p)
+			a.ui.Plan(p, nil)
 			if err := a.agree(ctx, s, p, yes); err != nil {
 				return err
 			}

@@ -31,6 +31,7 @@ type Stray struct {
 	CloudID string
 	Name    string
 	Why     string
+	Spec    blueprint.Spec // what it is, for its price; nil where that is not known
 }
 
 // Live is everything observed.

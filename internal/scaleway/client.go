@@ -22,6 +22,7 @@ import (
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	catalog "github.com/scaleway/scaleway-sdk-go/api/product_catalog/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/rdb/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/registry/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
@@ -66,6 +67,7 @@ type Cloud struct {
 	nics      *instancev2.API
 	blocks    *block.API
 	balancers *lb.ZonedAPI
+	products  *catalog.PublicCatalogAPI
 	databases *rdb.API
 	registry  *registry.API
 	secrets   *secret.API
@@ -106,6 +108,7 @@ func New(_ context.Context, o Options) (*Cloud, []string, error) {
 	}
 	c.vpc, c.iam, c.gateways, c.ipam = vpc.NewAPI(client), iam.NewAPI(client), vpcgw.NewAPI(client), ipam.NewAPI(client)
 	c.instances, c.nics, c.blocks, c.balancers = instance.NewAPI(client), instancev2.NewAPI(client), block.NewAPI(client), lb.NewZonedAPI(client)
+	c.products = catalog.NewPublicCatalogAPI(client)
 	c.registry, c.secrets, c.domains = registry.NewAPI(client), secret.NewAPI(client), domain.NewAPI(client)
 	c.databases = rdb.NewAPI(client)
 	// Without buckets in the file it need not be reachable.

@@ -77,6 +77,12 @@ var variables = []struct {
 	{[]string{"SCW_DEFAULT_ZONE"}, func(p *profile) *string { return &p.Zone }},
 }
 
+// HasCredentials says whether the settings hold an API key or a part of one.
+func HasCredentials(lookup func(string) (string, bool)) (bool, error) {
+	p, err := (&settings{lookup: lookup}).profile()
+	return p.AccessKey != "" || p.SecretKey != "", err
+}
+
 func (s *settings) profile() (profile, error) {
 	file, err := s.file()
 	if err != nil {

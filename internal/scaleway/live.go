@@ -44,7 +44,7 @@ func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 }
 
 func (it Item) stray(why string) plan.Stray {
-	return plan.Stray{Kind: it.Kind, Step: it.Step, CloudID: it.CloudID, Name: it.Name, Why: why}
+	return plan.Stray{Kind: it.Kind, Step: it.Step, CloudID: it.CloudID, Name: it.Name, Why: why, Spec: it.Spec}
 }
 
 func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {

@@ -40,6 +40,16 @@ func (s *Session) Survey(ctx context.Context) (*Survey, error) {
 // survey leaves it to its caller what follows from a node that is another
 // cluster's.
 func (s *Session) survey(ctx context.Context) (*Survey, error) {
+	v, err := s.SurveyCloud(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v, s.surveyCluster(ctx, v)
+}
+
+// SurveyCloud reads the cloud alone: it needs no bundle and asks no node, and
+// knows nothing of the cluster's steps.
+func (s *Session) SurveyCloud(ctx context.Context) (*Survey, error) {
 	cloud, err := s.Cloud(ctx)
 	if err != nil {
 		return nil, err
@@ -55,8 +65,7 @@ func (s *Session) survey(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
 	}
-	v := &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}
-	return v, s.surveyCluster(ctx, v)
+	return &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}, nil
 }
 
 func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {

@@ -8,6 +8,7 @@ import (
 
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
+	"bastide/internal/price"
 )
 
 // jsonPrinter prints documents for scripts. What people read on standard error
@@ -22,6 +23,7 @@ type PlanDocument struct {
 	Actions []ActionDocument `json:"actions"` // in the order of the run; what is as wanted included
 	Strays  []StrayDocument  `json:"strays"`
 	Notes   []string         `json:"notes,omitempty"` // what a reader could take for granted and must not
+	Price   *PriceDocument   `json:"price,omitempty"` // what it costs, where that was asked
 }
 
 // ActionDocument is one action of a plan.
@@ -124,7 +126,7 @@ func (j *jsonPrinter) document(v any) {
 	j.result(string(line) + "\n")
 }
 
-func (j *jsonPrinter) Plan(p plan.Plan) {
+func (j *jsonPrinter) Plan(p plan.Plan, bill *price.Bill) {
 	d := PlanDocument{Type: "plan", Estate: p.Estate, Summary: count(p), Actions: []ActionDocument{}, Strays: []StrayDocument{}, Notes: p.Notes}
 	for _, a := range p.Actions {
 		if a.Disruption == "" {
@@ -136,6 +138,9 @@ func (j *jsonPrinter) Plan(p plan.Plan) {
 	}
 	for _, s := range p.Strays {
 		d.Strays = append(d.Strays, StrayDocument{string(s.Kind), s.Step, s.CloudID, s.Name, s.Why})
+	}
+	if bill != nil {
+		d.Price = priceDocument(*bill)
 	}
 	j.document(d)
 }

@@ -24,7 +24,7 @@ func TestNoPrinterLetsASecretThrough(t *testing.T) {
 			p := New(o)
 			p.Redact(pem)
 			for _, secret := range []string{token, pem, base64.StdEncoding.EncodeToString([]byte(token)), base64.StdEncoding.EncodeToString([]byte(pem)), "AbCdEfGhIjKlMnOp"} {
-				p.Plan(plan.Plan{Estate: "staging", Notes: []string{secret}, Strays: []plan.Stray{{Name: secret}}, Actions: []plan.Action{{Op: plan.Refuse, Reason: secret}}})
+				p.Plan(plan.Plan{Estate: "staging", Notes: []string{secret}, Strays: []plan.Stray{{Name: secret}}, Actions: []plan.Action{{Op: plan.Refuse, Reason: secret}}}, nil)
 				p.Status(Status{Problems: []string{secret}})
 				p.Table(Table{Kind: "x", Columns: []string{"a"}, Rows: [][]string{{secret}}})
 				p.Timeline(Timeline{Title: secret})

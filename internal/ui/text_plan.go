@@ -6,6 +6,7 @@ import (
 
 	"bastide/internal/blueprint"
 	"bastide/internal/plan"
+	"bastide/internal/price"
 )
 
 // The groups of a plan, in the order in which they are shown. Nodes come
@@ -74,7 +75,7 @@ func grouped(actions []plan.Action) (names []string, groups map[string][]plan.Ac
 	return names, groups
 }
 
-func (t *text) Plan(p plan.Plan) {
+func (t *text) Plan(p plan.Plan, bill *price.Bill) {
 	var b strings.Builder
 	names, groups := grouped(p.Actions)
 	for _, g := range names {
@@ -98,6 +99,9 @@ func (t *text) Plan(p plan.Plan) {
 			b.WriteString("note: " + note + "\n")
 		}
 		b.WriteString(t.paint.bold(n.String()) + "\n")
+	}
+	if bill != nil {
+		b.WriteString(foot(*bill))
 	}
 	t.result(b.String())
 }

@@ -41,13 +41,15 @@ import (
 	"golang.org/x/term"
 
 	"bastide/internal/plan"
+	"bastide/internal/price"
 )
 
 // Printer is how a command speaks. It is chosen once, from the flags; no
 // command knows which one it talks to. It is safe for concurrent use.
 type Printer interface {
 	// Results, on standard output.
-	Plan(plan.Plan)
+	Plan(plan.Plan, *price.Bill) // with what it costs; nil where that was not asked
+	Cost(price.Bill)
 	Status(Status)
 	Table(Table)
 	Timeline(Timeline)

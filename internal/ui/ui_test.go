@@ -58,17 +58,17 @@ func laterPlan() plan.Plan {
 }
 
 func TestPlanOfANewEstate(t *testing.T) {
-	golden(t, "plan_new", []string{"text", "json"}, func(p Printer, _ *clock) { p.Plan(firstPlan()) })
+	golden(t, "plan_new", []string{"text", "json"}, func(p Printer, _ *clock) { p.Plan(firstPlan(), nil) })
 }
 
 func TestPlanOfALiveEstate(t *testing.T) {
-	golden(t, "plan_live", []string{"text", "ascii", "color", "json"}, func(p Printer, _ *clock) { p.Plan(laterPlan()) })
+	golden(t, "plan_live", []string{"text", "ascii", "color", "json"}, func(p Printer, _ *clock) { p.Plan(laterPlan(), nil) })
 }
 
 func TestPlanWithNothingToDo(t *testing.T) {
 	golden(t, "plan_empty", []string{"text", "json"}, func(p Printer, _ *clock) {
 		l := laterPlan()
-		p.Plan(plan.Plan{Estate: "staging", Actions: l.Actions[:1]})
+		p.Plan(plan.Plan{Estate: "staging", Actions: l.Actions[:1]}, nil)
 	})
 }
 
@@ -159,7 +159,7 @@ func TestProgressOfACommandWithOneResultLeavesStdoutAlone(t *testing.T) {
 	g.Start("servers")
 	g.Done("servers", time.Millisecond)
 	g.End()
-	p.Plan(plan.Plan{Estate: "staging"})
+	p.Plan(plan.Plan{Estate: "staging"}, nil)
 	if n := strings.Count(s.out.String(), "\n"); n != 1 || !strings.Contains(s.err.String(), "servers") {
 		t.Errorf("want one document and progress beside it, got:\n%s", s.String())
 	}

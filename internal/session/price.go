@@ -1,0 +1,76 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+	"bastide/internal/price"
+	"bastide/internal/scaleway"
+)
+
+// forCatalogue is how long the catalogue may take before the table has to do.
+const forCatalogue = 10 * time.Second
+
+// Quote is the catalogue being asked for prices while other work goes on.
+type Quote struct {
+	answer chan answer
+}
+
+type answer struct {
+	prices map[price.Item]price.Price
+	err    error
+}
+
+// Quote begins to ask the catalogue. It ends with the context.
+func (s *Session) Quote(ctx context.Context) (*Quote, error) {
+	cloud, err := s.Cloud(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := &Quote{answer: make(chan answer, 1)}
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, forCatalogue)
+		defer cancel()
+		prices, err := cloud.Prices(ctx)
+		q.answer <- answer{prices, err}
+	}()
+	return q, nil
+}
+
+// Book is the table with the catalogue's answer over it. It waits at most so
+// long for the answer; without one it is the table alone, and says so.
+func (q *Quote) Book(patience time.Duration) price.Book {
+	book := price.Table()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case a := <-q.answer:
+		if a.err == nil {
+			return book.Over(a.prices)
+		}
+		book.Note = alone + strings.ReplaceAll(strings.TrimSpace(a.err.Error()), "\n", "; ")
+	case <-t.C:
+		book.Note = alone + "it has not answered yet"
+	}
+	return book
+}
+
+const alone = "prices are those of the table that came with this build, because the catalogue could not be read: "
+
+// Offline says that there is no API key, so that only the file can be looked at.
+func (s *Session) Offline() (bool, error) {
+	has, err := scaleway.HasCredentials(s.config.LookupEnv)
+	return !has, err
+}
+
+// Draft is the graph of the file alone, as if nothing of it existed.
+func (s *Session) Draft() (*blueprint.Graph, error) {
+	g, err := blueprint.Build(s.Estate, nil, s.Estate.Admin.PublicKeys)
+	if err != nil {
+		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
+	}
+	return g, nil
+}
