@@ -85,6 +85,6 @@ func (a *app) priced(ctx context.Context, s *session.Session) (*session.Survey, 
 	if err != nil {
 		return nil, plan.Plan{}, nil, err
 	}
-	bill := price.Make(v.Graph, &v.Live, quote.Book(200*time.Millisecond))
+	bill := price.Make(v.Graph, &v.Live, quote.Book(time.Second))
 	return v, v.Plan(), &bill, nil
 }

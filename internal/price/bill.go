@@ -18,7 +18,8 @@ type Line struct {
 	What string         `json:"what"`          // in words, as the file wants it, or as it is where the file does not
 	Was  string         `json:"was,omitempty"` // what runs now, where that is something else
 	Want Cost           `json:"want"`          // as the file has it
-	Have Cost           `json:"have"`          // what runs now; zero where nothing was looked at
+	// Have is what runs now; nil where that was not looked at or has no price.
+	Have *Cost `json:"have,omitempty"`
 	// NotPriced is why the line has no price; it is in no total then.
 	NotPriced string `json:"notPriced,omitempty"`
 	Source    string `json:"source,omitempty"` // of the price
@@ -37,7 +38,7 @@ type Bill struct {
 	Delta *Cost    `json:"delta,omitempty"` // what up adds to Have
 	Notes []string `json:"notes,omitempty"`
 
-	unread string // a step of which it is not known whether it exists
+	unread string // why it is not known what all that runs costs
 }
 
 // After is what is billed once the file is carried out.
@@ -68,8 +69,7 @@ func Make(g *blueprint.Graph, live *plan.Live, book Book) Bill {
 			b.record(s, zones)
 			continue
 		}
-		have, unread := observed(s, live)
-		b.step(s, want, have, unread, book)
+		b.step(s, want, observed(s, live), book)
 	}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		b.zone(zone, book)
@@ -97,24 +97,30 @@ func (b *Bill) zone(name string, book Book) {
 		NotPriced: "the zone is not the estate's; " + rate(unit) + " if the domain is registered elsewhere"})
 }
 
-// observed is what a step's resource is billed for now. unread is why it could
-// not be read.
-func observed(s blueprint.Step, live *plan.Live) (parts []Part, unread string) {
+// sight is what was seen of a step's resource.
+type sight struct {
+	parts  []Part // what it is billed for now
+	looked bool
+	unread string // why it could not be read
+}
+
+func observed(s blueprint.Step, live *plan.Live) sight {
 	if live == nil {
-		return nil, ""
+		return sight{}
 	}
 	o, there := live.Steps[s.ID]
 	if !there {
-		return nil, live.Unreachable[s.ID]
+		why := live.Unreachable[s.ID]
+		return sight{looked: why == "", unread: why}
 	}
-	parts, _ = Parts(o.Spec)
+	parts, _ := Parts(o.Spec)
 	if s.Kind == blueprint.KindServer && off(s.Name, *live) {
 		for i := range parts {
 			parts[i].Count = 0
 			parts[i].Note = "powered off now: the machine is not billed, its volumes are"
 		}
 	}
-	return parts, ""
+	return sight{parts: parts, looked: true}
 }
 
 // off says that an Instance is powered off in the way that ends its billing. One
@@ -124,40 +130,55 @@ func off(name string, live plan.Live) bool {
 	return ok && power.State == "stopped"
 }
 
-func (b *Bill) step(s blueprint.Step, want, have []Part, unread string, book Book) {
+func (b *Bill) step(s blueprint.Step, want []Part, seen sight, book Book) {
 	was := map[string]Part{}
-	for _, p := range have {
+	for _, p := range seen.parts {
 		was[p.Role] = p
 	}
 	for _, p := range want {
 		l := Line{Step: s.ID, Kind: s.Kind, Name: s.Name, Node: s.Node, What: p.What, Note: p.Note}
 		l.Want, l.Source, l.NotPriced = book.cost(p)
+		if seen.looked && l.NotPriced == "" {
+			l.Have = &Cost{}
+		}
 		if h, ok := was[p.Role]; ok {
-			var why string
-			l.Have, _, why = book.cost(h)
-			if l.NotPriced == "" && why != "" {
-				l.Note = "what it costs now is not known: " + why
-			}
-			if h.What != p.What {
-				l.Was = h.What
-			}
-			if h.Note != "" {
-				l.Note = h.Note
-			}
+			b.beside(&l, h, book)
 			delete(was, p.Role)
 		}
-		if unread != "" {
-			b.unread = s.ID
-			l.Note = "it could not be read, so what it costs now is not known: " + unread
+		if seen.unread != "" {
+			b.unread = s.ID + " could not be read"
+			l.Note = "it could not be read, so what it costs now is not known: " + seen.unread
 		}
 		b.add(l)
 	}
-	for _, h := range have {
+	for _, h := range seen.parts {
 		if _, gone := was[h.Role]; gone {
 			l := Line{Step: s.ID, Kind: s.Kind, Name: s.Name, Node: s.Node, What: "none", Was: h.What}
-			l.Have, l.Source, l.NotPriced = book.cost(h)
+			var have Cost
+			if have, l.Source, l.NotPriced = book.cost(h); l.NotPriced == "" {
+				l.Have = &have
+			}
 			b.add(l)
 		}
+	}
+}
+
+// beside adds to a line what runs now.
+func (b *Bill) beside(l *Line, h Part, book Book) {
+	if h.What != l.What {
+		l.Was = h.What
+	}
+	if h.Note != "" {
+		l.Note = h.Note
+	}
+	have, _, why := book.cost(h)
+	switch {
+	case l.NotPriced != "":
+	case why != "": // such as a type that is no longer sold
+		l.Have, l.Note = nil, "what it costs now is not known: "+why
+		b.unread = l.Step + " has no price as it is now"
+	default:
+		l.Have = &have
 	}
 }
 
@@ -173,8 +194,10 @@ func (b *Bill) stray(s plan.Stray, book Book) {
 	parts, _ := Parts(s.Spec)
 	for _, p := range parts {
 		l := Line{Step: s.Step, Kind: s.Kind, Name: s.Name, What: p.What, Note: "not in the file, left alone", Stray: true}
-		l.Have, l.Source, l.NotPriced = book.cost(p)
-		b.Left = b.Left.plus(l.Have)
+		var have Cost
+		if have, l.Source, l.NotPriced = book.cost(p); l.NotPriced == "" {
+			l.Have, b.Left = &have, b.Left.plus(have)
+		}
 		b.Lines = append(b.Lines, l)
 	}
 }
@@ -183,12 +206,14 @@ func (b *Bill) stray(s plan.Stray, book Book) {
 // sum, since what is unknown is not nothing.
 func (b *Bill) settle() {
 	if b.unread != "" {
-		b.Notes = append(b.Notes, "what runs now has no total, because "+b.unread+" could not be read")
+		b.Notes = append(b.Notes, "what runs now has no total, because "+b.unread)
 		return
 	}
 	var have Cost
 	for _, l := range b.Lines {
-		have = have.plus(l.Have)
+		if l.Have != nil {
+			have = have.plus(*l.Have)
+		}
 	}
 	delta := b.After().minus(have)
 	b.Have, b.Delta = &have, &delta

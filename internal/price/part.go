@@ -81,8 +81,8 @@ func postgres(s blueprint.Postgres) []Part {
 		storage.Note = "billed once; whether the standing node's copy is billed as well is not established"
 	}
 	parts = append(parts, storage)
-	if s.Backup != "off" {
-		parts = append(parts, Part{Role: "backups", What: "backups, " + s.Backup, Item: "database-backup", Open: "how much they hold is not known beforehand"})
+	if !s.Backup.Disabled {
+		parts = append(parts, Part{Role: "backups", What: "backups, " + s.Backup.String(), Item: "database-backup", Open: "how much they hold is not known beforehand"})
 	}
 	return parts
 }

@@ -57,10 +57,10 @@ var tableText string
 
 // sources say where a row of the table comes from.
 var sources = map[string]string{
-	"api":       "an answer of the API",
-	"catalogue": "the public catalogue as others read it",
-	"published": "a list that others published",
-	"page":      "the price page",
+	"api":       "answer of the API",
+	"catalogue": "public catalogue",
+	"published": "published list",
+	"page":      "price page",
 }
 
 // Table holds the prices that came with this build.
@@ -103,7 +103,7 @@ func parseTable(text string) (map[Item]Price, error) {
 		if _, twice := prices[Item(f[0])]; twice {
 			return nil, fmt.Errorf("line %d: %s is there already", n+1, f[0])
 		}
-		prices[Item(f[0])] = Price{amount, Unit(f[2]), "table of " + f[3] + ", " + sources[f[4]]}
+		prices[Item(f[0])] = Price{amount, Unit(f[2]), fmt.Sprintf("table %s (%s)", f[3], sources[f[4]])}
 	}
 	return prices, nil
 }

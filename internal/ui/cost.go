@@ -73,13 +73,16 @@ func costLines(b price.Bill) string {
 		if l.NotPriced != "" {
 			continue
 		}
-		now := l.Want
+		after := l.Want
 		if l.Stray {
-			now = l.Have // it goes on as it is
+			after = *l.Have // it goes on as it is
 		}
-		row := []string{string(l.Kind), l.Name, l.What, now.Hour.Euros(5), now.Month.Euros(2)}
-		if b.Have != nil {
-			row = append(row, l.Have.Month.Euros(2), price.Signed(now.Month-l.Have.Month, 2))
+		row := []string{string(l.Kind), l.Name, l.What, after.Hour.Euros(5), after.Month.Euros(2)}
+		switch {
+		case b.Have != nil && l.Have != nil:
+			row = append(row, l.Have.Month.Euros(2), price.Signed(after.Month-l.Have.Month, 2))
+		case b.Have != nil:
+			row = append(row, "", "")
 		}
 		row = append(row, lineNote(l))
 		rows = append(rows, row)
