@@ -94,7 +94,7 @@ func TestRefusalsNameWhatIsMissing(t *testing.T) {
 		{"GET", lbs, "loadbalancer", "read"}, {"POST", namespaces, "api_namespace", "write"}, {"POST", "/account/v3/projects", "project", "write"},
 		{"POST", servers, "compute_servers", "write"}, {"GET", snapshots, "snapshot", "read"}, {"GET", networks, "private_network", "read"},
 		{"GET", secrets + "/" + project + "/versions/1/access", "secret", "read"}, {"DELETE", secrets + "/" + project, "secret", "write"},
-		{"GET", keys, "ssh_key", "read"}, {"GET", "/iam/v1alpha1/policies", "policy", "read"}, {"GET", zonesPath, "dns_zone", "read"},
+		{"GET", keys, "ssh_key", "read"}, {"GET", "/rdb/v1/regions/fr-par/instances", "instance", "read"}, {"GET", "/iam/v1alpha1/policies", "policy", "read"}, {"GET", zonesPath, "dns_zone", "read"},
 	} {
 		status, b := r.refused(c.method, c.path, nil)
 		if status != http.StatusForbidden || str(b, "details", 0, "resource") != c.resource || str(b, "details", 0, "action") != c.action {
