@@ -83,6 +83,28 @@ func TestDatabaseUsersLogIn(t *testing.T) {
 	}
 }
 
+// After an upgrade to the next major version the old address leads to the new
+// instance, with its users and what was in it.
+func TestDatabaseUpgrade(t *testing.T) {
+	e := newEstate(t)
+	e.do("POST", e.database+"/users", body{"name": "app", "password": first})
+	e.do("POST", e.database+"/databases", body{"name": "app"})
+	e.do("PUT", e.database+"/privileges", body{"database_name": "app", "user_name": "app", "permission": "all"})
+	e.execute("app", "app", first, "CREATE TABLE things (n int PRIMARY KEY); INSERT INTO things VALUES (1)")
+	version := e.do("GET", e.database, nil)["upgradable_version"].([]any)[0].(body)["id"]
+	old := e.database
+	e.database = rdb + "/" + e.do("POST", old+"/upgrade", body{"major_upgrade_workflow": body{"upgradable_version_id": version, "with_endpoints": true}})["id"].(string)
+	e.untilReady()
+	e.do("DELETE", old, nil)
+	e.until(old, func(status int, _ body) bool { return status == http.StatusNotFound })
+	e.roots = e.certificate()
+	e.do("PATCH", e.database+"/users/app", body{"password": second}) // is answered when the engine is there
+	e.execute("app", "app", second, "INSERT INTO things VALUES (2)")
+	if err := e.try("app", "app", second, "INSERT INTO things VALUES (1)"); code(err) != "23505" {
+		t.Errorf("what was in the table is not there: %v", err)
+	}
+}
+
 // A renewed certificate is what the engine shows, and the old one is not.
 func TestDatabaseCertificate(t *testing.T) {
 	e := newEstate(t)
@@ -155,7 +177,7 @@ func newEstate(t *testing.T) *estate {
 	}
 	e.do("POST", "/iam/v1alpha1/ssh-keys", body{"name": "k", "project_id": project, "public_key": string(ssh.MarshalAuthorizedKey(signer.PublicKey()))})
 	network := e.do("POST", networks, body{"name": "n", "project_id": project, "subnets": []string{"172.16.0.0/22"}})["id"]
-	i := e.do("POST", rdb, body{"name": "db", "project_id": project, "engine": "PostgreSQL-17", "node_type": "DB-DEV-S", "user_name": "admin", "password": first,
+	i := e.do("POST", rdb, body{"name": "db", "project_id": project, "engine": "PostgreSQL-16", "node_type": "DB-DEV-S", "user_name": "admin", "password": first,
 		"init_endpoints": []body{{"private_network": body{"private_network_id": network, "ipam_config": body{}}}}})
 	e.database = rdb + "/" + i["id"].(string)
 	e.address = fmt.Sprint(i["endpoints"].([]any)[0].(body)["ip"], ":5432")

@@ -95,11 +95,18 @@ func (e *effects) deleteVolume(id string)     { e.do(id, func() { e.machines.Del
 func (e *effects) balance(b hardware.Balancer) {
 	e.do(b.ID, func() { e.balancers.Apply(b) })
 }
-func (e *effects) unbalance(id string)             { e.do(id, func() { e.balancers.Remove(id) }) }
-func (e *effects) open(g hardware.Gateway)         { e.do(g.ID, func() { e.gateways.Apply(g) }) }
-func (e *effects) closeGateway(id string)          { e.do(id, func() { e.gateways.Remove(id) }) }
-func (e *effects) runDatabase(d hardware.Database) { e.do(d.ID, func() { e.databases.Apply(d) }) }
-func (e *effects) dropDatabase(id string)          { e.do(id, func() { e.databases.Remove(id) }) }
+func (e *effects) unbalance(id string)     { e.do(id, func() { e.balancers.Remove(id) }) }
+func (e *effects) open(g hardware.Gateway) { e.do(g.ID, func() { e.gateways.Apply(g) }) }
+func (e *effects) closeGateway(id string)  { e.do(id, func() { e.gateways.Remove(id) }) }
+
+// allDatabases is the one key for all databases: an endpoint that moves from one
+// to another has to be shut there before it opens here.
+const allDatabases = "databases"
+
+func (e *effects) runDatabase(d hardware.Database) {
+	e.do(allDatabases, func() { e.databases.Apply(d) })
+}
+func (e *effects) dropDatabase(id string) { e.do(allDatabases, func() { e.databases.Remove(id) }) }
 
 // A region without hardware answers all the same: its servers just do nothing.
 type (

@@ -32,6 +32,8 @@ type rdbInstance struct {
 	Databases      []rdbDatabase
 	Privileges     []rdbPrivilege
 	PrivilegesBusy bool // a change of privileges is under way
+	// From is the instance whose contents were in it from the start, if any.
+	From string
 	// Up says that the engine runs, whatever else is going on.
 	Up               bool
 	Certificate, Key []byte // PEM
@@ -245,7 +247,7 @@ func deleteRDB(c *call) (any, error) {
 	change(c.world, c.RDBInstances, i)
 	c.region.effects.dropDatabase(i.ID)
 	id := i.ID
-	c.after(rdbGoes, func(w *world) { w.removeRDB(id) }, id)
+	c.after(rdbGoes, func(w *world) { w.removeRDB(id) }, allDatabases)
 	return c.viewRDB(i), nil
 }
 

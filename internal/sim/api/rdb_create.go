@@ -142,12 +142,12 @@ func (w *world) finishRDB(i *rdbInstance) {
 	w.applyRDB(i)
 }
 
-// copyRDB is a new instance with the users, databases and settings of another,
-// in no network. What is in the databases is not copied.
+// copyRDB is a new instance with the users, databases, settings and contents of
+// another, in no network.
 func (w *world) copyRDB(from *rdbInstance, name string) *rdbInstance {
 	i := *from
 	i.record = newRecord(from.Project, name, append([]string(nil), from.Tags...))
-	i.Status, i.Up, i.HA = "provisioning", false, false
+	i.Status, i.Up, i.HA, i.From = "provisioning", false, false, from.ID
 	i.Certificate, i.Key, i.Endpoints, i.ACLs, i.PrivilegesBusy = nil, nil, nil, nil, false
 	i.Settings = append([]rdbSetting(nil), from.Settings...)
 	i.Users = append([]rdbUser(nil), from.Users...)

@@ -275,6 +275,6 @@ func (w *world) moveRDBEndpoint(from, to *rdbInstance, e rdbEndpoint) {
 	}
 	change(w, w.RDBInstances, from)
 	change(w, w.RDBInstances, to)
-	w.applyRDB(from)
+	w.applyRDB(from) // first, as the address can only be in one place
 	w.applyRDB(to)
 }

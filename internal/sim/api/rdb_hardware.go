@@ -12,7 +12,7 @@ func (w *world) applyRDB(i *rdbInstance) {
 	if !i.Up || i.Engine[:min(10, len(i.Engine))] != "PostgreSQL" {
 		return
 	}
-	d := hardware.Database{ID: i.ID, Certificate: i.Certificate, Key: i.Key}
+	d := hardware.Database{ID: i.ID, From: i.From, Certificate: i.Certificate, Key: i.Key}
 	for _, e := range i.Endpoints {
 		at := hardware.DatabaseEndpoint{NetworkID: e.Network, Address: e.Address.Addr(), Port: e.Port}
 		if e.Kind == rdbPublic {

@@ -166,7 +166,7 @@ func createRDBFromSnapshot(c *call) (any, error) {
 		in.Name = "rdb-" + newID()[:8]
 	}
 	i := c.copyRDB(&s.Of, in.Name)
-	i.HA = in.HA
+	i.HA, i.From = in.HA, "" // what is in it now is not what was in it then
 	if in.NodeType != "" {
 		i.NodeType = in.NodeType
 	}

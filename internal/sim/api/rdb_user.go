@@ -258,5 +258,5 @@ func deleteRDBDatabase(c *call) (any, error) {
 func (c *call) changeRDB(i *rdbInstance) {
 	change(c.world, c.RDBInstances, i)
 	c.applyRDB(i)
-	c.awaits = i.ID
+	c.awaits = allDatabases
 }

@@ -142,7 +142,9 @@ type Gateways interface {
 
 // Database is a managed PostgreSQL's complete configuration.
 type Database struct {
-	ID        string
+	ID string
+	// From is the database whose contents this one begins with; empty for none.
+	From      string
 	Endpoints []DatabaseEndpoint
 	// Certificate and Key are what it shows to clients that want TLS, as PEM.
 	Certificate, Key []byte

@@ -225,6 +225,13 @@ func (e *engine) sql(ctx context.Context, database, statements string) (string, 
 	return run(cmd)
 }
 
+// dump is what is in a database, as statements that make it again.
+func (e *engine) dump(ctx context.Context, database string) (string, error) {
+	cmd := e.command(ctx, "pg_dump", "-h", e.dir, "-p", strconv.Itoa(e.port), "-U", superuser)
+	cmd.Env = append(cmd.Env, "PGDATABASE="+database)
+	return run(cmd)
+}
+
 func (e *engine) certify(d hardware.Database) error {
 	return errors.Join(e.write("server.crt", d.Certificate), e.write("server.key", d.Key))
 }

@@ -75,8 +75,9 @@ func Find() string {
 // engine runs has the new users and privileges when Apply returns.
 func (s *Servers) Apply(d hardware.Database) {
 	s.mu.Lock()
-	one := s.all[d.ID]
-	if one == nil {
+	one, from := s.all[d.ID], s.all[d.From]
+	fresh := one == nil
+	if fresh {
 		one = newServer(s, d.ID)
 		s.all[d.ID] = one
 		if s.opt.Programs == "" {
@@ -84,6 +85,11 @@ func (s *Servers) Apply(d hardware.Database) {
 		}
 	}
 	s.mu.Unlock()
+	if fresh && from != nil {
+		if err := one.inherit(d, from); err != nil {
+			one.complain("a database did not get the contents of the one that it was made of", err)
+		}
+	}
 	one.apply(d)
 }
 

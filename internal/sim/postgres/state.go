@@ -190,6 +190,39 @@ func (e *engine) renew(ctx context.Context, d hardware.Database) error {
 	return err
 }
 
+// inherit starts the engine with what is in another's databases. One that was
+// never started has nothing in it.
+func (s *server) inherit(d hardware.Database, from *server) error {
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	from.work.Lock()
+	defer from.work.Unlock()
+	if from.engine == nil || !from.engine.runs() {
+		return nil
+	}
+	s.mu.Lock()
+	s.wanted = d
+	s.mu.Unlock()
+	if _, err := s.ready(ctx); err != nil {
+		return err
+	}
+	s.work.Lock()
+	defer s.work.Unlock()
+	for db := range s.engine.have.databases {
+		if !from.engine.have.databases[db] {
+			continue
+		}
+		dump, err := from.engine.dump(ctx, db)
+		if err != nil {
+			return err
+		}
+		if _, err := s.engine.sql(ctx, db, dump); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // name and text quote for SQL.
 func name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 func text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
