@@ -96,3 +96,35 @@ func TestFieldReport60TheNextRunTakesTheLockOver(t *testing.T) {
 	}
 	wholeOnce(t, p, e)
 }
+
+// Killed at every change that is about the lock, its bucket or the journal, one
+// after the other on one region: the next run always gets the lock, and when
+// destroy gets through neither bucket nor lock is left.
+func TestKilledAtEveryChangeOfTheLock(t *testing.T) {
+	p, e := performOn(t, small)
+	empty := census(t, p)
+	kills := 0
+	for _, command := range []string{"up", "destroy"} {
+		through := false
+		for n := 1; !through; n++ {
+			for _, when := range []string{"before", "after"} {
+				k := kill{nth: n, when: when, of: "~^/bastide-"}
+				s := strike(t, p, k, command, p.Stage.Env, "--yes")
+				through = through || !s.killed
+				if s.killed {
+					kills++
+				}
+			}
+		}
+		if command == "up" {
+			play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
+			wholeOnce(t, p, e)
+			oneBootstrap(t, p)
+		}
+	}
+	nothingLeft(t, p, empty)
+	if kills < 20 {
+		t.Errorf("only %d kills hit", kills)
+	}
+	t.Logf("%d kills survived at %d operations: %v", kills, len(hits(changes(t, p))), hits(changes(t, p)))
+}

@@ -26,6 +26,7 @@ import (
 type kill struct {
 	nth  int
 	when string
+	of   string // paths of the calls that count, as in a fault script; "" for all
 }
 
 func (k kill) String() string { return fmt.Sprintf("%s change %d", k.when, k.nth) }
@@ -62,7 +63,7 @@ func strike(t *testing.T, p *rehearsal.Play, k kill, args ...string) struck {
 	}
 	rule := "{}"
 	if k.nth > 0 {
-		rule = fmt.Sprintf("kill:\n  - {nth: %d, pid: %d, when: %s}\n", k.nth, held.Process.Pid, k.when)
+		rule = fmt.Sprintf("kill:\n  - {nth: %d, pid: %d, when: %s, path: %q}\n", k.nth, held.Process.Pid, k.when, k.of)
 	}
 	faults(t, p, http.MethodPost, rule)
 	if _, err := io.WriteString(release, "go\n"); err != nil {

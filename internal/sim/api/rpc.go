@@ -36,7 +36,7 @@ func (r *Region) RPC(node, method string, changes bool) *RPC {
 	}
 	r.happen(c.due.Before)
 	if changes {
-		c.Killed, c.after = r.faults.Mutating()
+		c.Killed, c.after = r.faults.Mutating(c.entry.Path)
 	}
 	return c
 }

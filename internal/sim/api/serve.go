@@ -46,7 +46,7 @@ func (r *Region) serve(w http.ResponseWriter, req *http.Request, status int, h h
 	r.happen(due.Before)
 	killed, after := false, func() bool { return false }
 	if mutating {
-		killed, after = r.faults.Mutating()
+		killed, after = r.faults.Mutating(req.URL.Path)
 	}
 	a, passed := answer{cut: true, killed: killedBefore}, false
 	if !killed {

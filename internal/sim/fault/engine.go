@@ -31,6 +31,8 @@ type Engine struct {
 	moments  []moment // per event
 	rights   []Hits   // per permission rule
 	mutating int
+	fatal    []*regexp.Regexp // per kill rule; nil matches every path
+	strokes  []int            // per kill rule: matching calls
 	killed   []bool
 }
 
@@ -60,7 +62,12 @@ func (e *Engine) set(s Script) {
 	e.rpcSeen, e.rpcHits = make([]int, len(s.RPC)), make([]int, len(s.RPC))
 	e.moments = momentsOf(s.Events)
 	e.rights = make([]Hits, len(s.Permissions))
-	e.killed = make([]bool, len(s.Kill))
+	e.killed, e.strokes, e.fatal = make([]bool, len(s.Kill)), make([]int, len(s.Kill)), make([]*regexp.Regexp, len(s.Kill))
+	for i, k := range s.Kill {
+		if k.Path != "" {
+			e.fatal[i], _ = compile(k.Path) // checked before
+		}
+	}
 }
 
 // Clear takes the script away.
@@ -109,19 +116,24 @@ func (e *Engine) HTTP(method, path string, query url.Values, body []byte) *HTTP 
 	return hit
 }
 
-// Mutating counts a mutating call, of the Scaleway API or of a node. Where the
+// Mutating counts a mutating call, of the Scaleway API, of object storage or of a
+// node. Where the
 // script asks for a kill before the call takes effect, the process is ended now
 // and the call must not take effect: killed is true. After is to be run when
 // the call has taken effect, before its answer is sent; where it says that it
 // killed, the answer must not be sent.
-func (e *Engine) Mutating() (killed bool, after func() bool) {
+func (e *Engine) Mutating(path string) (killed bool, after func() bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mutating++
 	after = func() bool { return false }
 	for i, k := range e.script.Kill {
+		if e.fatal[i] != nil && !e.fatal[i].MatchString(path) {
+			continue
+		}
+		e.strokes[i]++
 		switch {
-		case k.Nth != e.mutating:
+		case k.Nth != e.strokes[i]:
 		case k.When == "after":
 			after = func() bool { return e.kill(i, k.PID) }
 		default:

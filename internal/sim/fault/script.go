@@ -135,6 +135,9 @@ type PermissionRule struct {
 // KillRule ends a process with SIGKILL at the nth mutating call of the script,
 // before or after the call takes effect.
 type KillRule struct {
+	// Path, in the form of an HTTP rule's, counts only calls to matching paths;
+	// those of nodes are /talos/NODE/METHOD. Empty counts all.
+	Path string `yaml:"path" json:"path,omitempty"`
 	Nth  int    `yaml:"nth" json:"nth"`
 	PID  int    `yaml:"pid" json:"pid"`
 	When string `yaml:"when" json:"when,omitempty"` // before (default) or after
@@ -208,6 +211,9 @@ func (s Script) check() error {
 	for i, k := range s.Kill {
 		if k.Nth < 1 || k.PID < 2 {
 			return fmt.Errorf("kill rule %d: nth must be 1 or more and pid a process id", i+1)
+		}
+		if _, err := compile(k.Path); k.Path != "" && err != nil {
+			return fmt.Errorf("kill rule %d: %w", i+1, err)
 		}
 		if k.When != "" && k.When != "before" && k.When != "after" {
 			return fmt.Errorf("kill rule %d: when is %q, neither before nor after", i+1, k.When)

@@ -182,7 +182,7 @@ func TestKillOfNobody(t *testing.T) {
 	}
 	for _, when := range []string{"before", "after"} {
 		e := engine(t, fmt.Sprintf("kill:\n  - {nth: 1, pid: %d, when: %s}\n", gone.Process.Pid, when))
-		if killed, after := e.Mutating(); killed || after() {
+		if killed, after := e.Mutating("/"); killed || after() {
 			t.Errorf("%s: a process that is gone was killed", when)
 		}
 		if c := e.Counts(); c.Mutating != 1 || c.Killed[0] {

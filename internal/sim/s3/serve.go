@@ -65,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := s.opts.Watch.Faults().HTTP(r.Method, path, c.query, fingerprint(r))
 	killed, after := false, func() bool { return false }
 	if changes(r.Method) {
-		killed, after = s.opts.Watch.Faults().Mutating()
+		killed, after = s.opts.Watch.Faults().Mutating(path)
 	}
 	a, passed, e := &reply{cut: true}, false, End{Fault: f}
 	if killed {
