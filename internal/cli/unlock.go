@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/session"
 )
 
@@ -20,7 +21,7 @@ really ended: one that lives stops before its next change when its lock is gone.
   bastide unlock envs/staging 1f2e3d4c5b6a7988`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.writes = len(args) == 2
+			a.writes, a.need = len(args) == 2, estate.Place
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
 				if len(args) == 2 {
 					return a.unlock(ctx, s, args[1])

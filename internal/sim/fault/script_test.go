@@ -190,3 +190,26 @@ func TestKillOfNobody(t *testing.T) {
 		}
 	}
 }
+
+// A rule with a path counts the calls to paths that match, and no others.
+func TestKillByPath(t *testing.T) {
+	victim := exec.CommandContext(t.Context(), "sleep", "3600")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, fmt.Sprintf("kill:\n  - {nth: 2, pid: %d, path: /estate/**}\n", victim.Process.Pid))
+	for _, path := range []string{"/vpc/v2/regions/fr-par/vpcs", "/estate/lock.json", "/talos/a/Bootstrap"} {
+		if killed, after := e.Mutating(path); killed || after() {
+			t.Fatalf("killed at %s", path)
+		}
+	}
+	if killed, _ := e.Mutating("/estate/a/b"); !killed {
+		t.Error("not killed at the second call that matches")
+	}
+	if err := victim.Wait(); err == nil || victim.ProcessState.ExitCode() != -1 {
+		t.Errorf("the process ended with %v", victim.ProcessState)
+	}
+	if err := engine(t, "").Load(fault.Script{Kill: []fault.KillRule{{Nth: 1, PID: 4242, Path: "~("}}}); err == nil {
+		t.Error("a path that is no pattern was accepted")
+	}
+}
