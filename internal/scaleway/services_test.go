@@ -9,7 +9,13 @@ import (
 	"bastide/internal/plan"
 	"bastide/internal/sim/api"
 
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/tags"
 	"github.com/scaleway/scaleway-sdk-go/api/domain/v2beta1"
+	"github.com/scaleway/scaleway-sdk-go/api/registry/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
 )
 
 // smallServices is a private estate with all of the small services.
@@ -83,14 +89,6 @@ func (w *world) wantRefused(step string, parts ...string) {
 	w.Errorf("%s is not in the plan", step)
 }
 
-// A registry name that another customer has is refused with the owner unknown.
-func TestRegistryNameTaken(t *testing.T) {
-	t.Parallel()
-	w := newServicesWorld(t, smallServices())
-	w.seed(api.Seed{RegistryTaken: []api.SeedTaken{{Region: "fr-par", Name: "staging-images"}}})
-	wantError(t, w.up(t.Context(), w.cloud()), outcome.Failed, "the owner is unknown")
-}
-
 // A product that the file does not use may be closed to the key: a run goes on
 // and says so, a teardown does not end as a proof.
 func TestProductsThatTheFileDoesNotUse(t *testing.T) {
@@ -128,4 +126,159 @@ func TestProductsThatTheFileUses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func (w *world) minio() *minio.Core {
+	w.Helper()
+	return w.minioOf(project)
+}
+
+func (w *world) minioOf(project string) *minio.Core {
+	w.Helper()
+	c, err := minio.NewCore(strings.TrimPrefix(w.s3, "http://"), &minio.Options{Region: "fr-par", BucketLookup: minio.BucketLookupPath,
+		Creds: credentials.NewStaticV4("SCWXXXXXXXXXXXXXXXXX@"+project, "22222222-2222-4222-8222-222222222222", "")})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+// Field report 47: names of buckets and of registry namespaces are unique among
+// all customers. One that is taken is refused, and that nobody can say whose it
+// is is said as well.
+func TestFieldReport47NamesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	w := scenes["services"].ready(t)
+	const another = "99999999-9999-4999-8999-999999999999"
+	if err := w.minioOf(another).MakeBucket(t.Context(), "staging-app", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.wantRefused("bucket/staging-app", "the name staging-app is taken", "owner is unknown", "choose another")
+	w.seed(api.Seed{RegistryTaken: []api.SeedTaken{{Region: "fr-par", Name: "staging-images"}}})
+	w.estate.Services.Buckets = nil
+	wantError(t, w.up(t.Context(), w.cloud()), outcome.Failed, "registry namespace staging-images", "the owner is unknown", "choose another name")
+}
+
+// What has a wanted name without the mark is not taken over: the plan says what
+// to do to hand it over, and once that is done it is the estate's.
+func TestHandedOver(t *testing.T) {
+	t.Parallel()
+	w := scenes["services"].ready(t)
+	m, other := w.minio(), w.somebody()
+	if err := m.MakeBucket(t.Context(), "staging-app", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Client.PutObject(t.Context(), "staging-app", "x", strings.NewReader("x"), 1, minio.PutObjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	registries, secrets, domains := registry.NewAPI(other), secret.NewAPI(other), domain.NewAPI(other)
+	n := must(registries.CreateNamespace(&registry.CreateNamespaceRequest{Name: "staging-images", Description: "ours"}))(t)
+	s := must(secrets.CreateSecret(&secret.CreateSecretRequest{Name: "session-key", Path: scw.StringPtr("/app"), Type: secret.SecretTypeOpaque}))(t)
+	must(domains.UpdateDNSZoneRecords(&domain.UpdateDNSZoneRecordsRequest{DNSZone: "example.org", DisallowNewZoneCreation: true, Changes: []*domain.RecordChange{
+		{Add: &domain.RecordChangeAdd{Records: []*domain.Record{{Name: "k8s.staging", Type: domain.RecordTypeA, Data: "192.0.2.1", TTL: 300}}}}}}))(t)
+	w.wantRefused("bucket/staging-app", "without the estate's mark", "bastide:estate=staging and bastide:step=bucket/staging-app")
+	w.wantRefused("registry/staging-images", "without the estate's mark", "[bastide:estate=staging]")
+	w.wantRefused("secret/app/session-key", "without the estate's mark", "bastide:estate=staging and bastide:step=secret/app/session-key")
+	w.wantRefused("dns-record/k8s.staging.example.org", "k8s.staging.example.org A 192.0.2.1, which is not the estate's")
+
+	marks := must(tags.NewTags(map[string]string{"bastide:estate": "staging", "bastide:step": "bucket/staging-app"}, false))(t)
+	if err := m.SetBucketTagging(t.Context(), "staging-app", marks); err != nil {
+		t.Fatal(err)
+	}
+	must(registries.UpdateNamespace(&registry.UpdateNamespaceRequest{NamespaceID: n.ID, Description: scw.StringPtr("ours [bastide:estate=staging]")}))(t)
+	must(secrets.UpdateSecret(&secret.UpdateSecretRequest{SecretID: s.ID, Tags: &[]string{"bastide:estate=staging", "bastide:step=secret/app/session-key"}}))(t)
+	must(domains.UpdateDNSZoneRecords(&domain.UpdateDNSZoneRecordsRequest{DNSZone: "example.org", DisallowNewZoneCreation: true, Changes: []*domain.RecordChange{
+		{Set: &domain.RecordChangeSet{IDFields: &domain.RecordIdentifier{Name: "k8s.staging", Type: domain.RecordTypeA}, Records: []*domain.Record{
+			{Name: "k8s.staging", Type: domain.RecordTypeA, Data: "192.0.2.1", TTL: 300, Comment: scw.StringPtr("by hand bastide:estate=staging")}}}}}}))(t)
+	w.mustUp()
+	w.wantConverged()
+	if found := w.find("secret/app/session-key"); found.CloudID != s.ID {
+		t.Errorf("the secret is %s, want %s", found.CloudID, s.ID)
+	}
+}
+
+// Field report 48: a zone keeps names and targets in another form than they were
+// written in. What was made is recognised, whatever its form; nothing of others
+// is touched; only the estate's own records go.
+func TestFieldReport48RecordsReadBackDifferently(t *testing.T) {
+	t.Parallel()
+	e := withServices(oneNode())
+	e.DNS = &estate.DNS{Zone: "Example.ORG.", API: "K8S.Staging.", Edge: "*", TTL: 300}
+	w := scene{oneNode, func() *estate.Estate { return e }}.ready(t)
+	domains := domain.NewAPI(w.somebody())
+	// A CNAME in capitals and without its final dot, which the zone completes.
+	must(domains.UpdateDNSZoneRecords(&domain.UpdateDNSZoneRecordsRequest{DNSZone: "example.org", DisallowNewZoneCreation: true, Changes: []*domain.RecordChange{
+		{Add: &domain.RecordChangeAdd{Records: []*domain.Record{{Name: "WWW", Type: domain.RecordTypeCNAME, Data: "K8S.Staging", TTL: 300}}}}}}))(t)
+	before := w.records("example.org")
+	w.mustUp()
+	w.wantConverged()
+	mark := len(w.region.Requests(0))
+	w.mustUp()
+	if n, which := w.writes(mark); n > 0 {
+		t.Errorf("a second run wrote %d times: %s", n, which)
+	}
+	if n := w.records("example.org"); n != before+2 {
+		t.Errorf("%d records, want %d", n, before+2)
+	}
+	for _, step := range []string{"dns-record/k8s.staging.example.org", "dns-record/*.example.org"} {
+		w.find(step)
+	}
+	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.records("example.org"); n != before {
+		t.Errorf("%d records are left, want the %d of others", n, before)
+	}
+}
+
+// A zone that does not exist is never made, whoever asks for a record in it.
+func TestZoneIsNeverMade(t *testing.T) {
+	t.Parallel()
+	e := withServices(oneNode())
+	e.DNS.Zone = "sub.example.org"
+	w := scene{oneNode, func() *estate.Estate { return e }}.ready(t)
+	w.wantRefused("dns-record/k8s.staging.sub.example.org", "no DNS zone sub.example.org", "never makes one")
+	if zones := must(domain.NewAPI(w.somebody()).ListDNSZones(&domain.ListDNSZonesRequest{}))(t); zones.TotalCount != 1 {
+		t.Errorf("%d zones", zones.TotalCount)
+	}
+	for _, r := range w.region.Requests(0) {
+		if r.Mutating && strings.HasPrefix(r.Path, "/domain/") {
+			t.Errorf("%s %s", r.Method, r.Path)
+		}
+	}
+}
+
+// The content of a secret is never asked for.
+func TestSecretContentIsNeverRead(t *testing.T) {
+	t.Parallel()
+	w := scenes["services"].fresh(t)
+	w.mustUp()
+	s := w.find("secret/smtp")
+	must(secret.NewAPI(w.somebody()).CreateSecretVersion(&secret.CreateSecretVersionRequest{SecretID: s.CloudID, Data: []byte(`{"a":"b"}`)}))(t)
+	mark := len(w.region.Requests(0))
+	w.estate.Services.Secrets[1].Tags = []string{"new"}
+	w.mustUp()
+	w.wantConverged()
+	for _, r := range w.region.Requests(mark) {
+		if strings.Contains(r.Path, "/versions") {
+			t.Errorf("%s %s", r.Method, r.Path)
+		}
+	}
+}
+
+// A protected secret is not deleted; a deleted one keeps its name, and the
+// message says how to bring it back.
+func TestSecretsThatStayOrComeBack(t *testing.T) {
+	t.Parallel()
+	e := withServices(oneNode())
+	e.Services.Secrets[0].Protected = true
+	w := scene{oneNode, func() *estate.Estate { return e }}.fresh(t)
+	w.mustUp()
+	wantError(t, w.destroy(t.Context(), w.cloud()), outcome.Failed, "secret app/session-key", "protected", "protected: false")
+	w.estate.Services.Secrets[0].Protected = false
+	w.mustUp()
+	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, w.up(t.Context(), w.cloud()), outcome.Failed, "keeps the name for seven days", "scw secret secret restore")
 }

@@ -344,6 +344,9 @@ func (w *world) listingsThatFail(t *testing.T, unused []string) {
 			if name == "cut short" && (strings.HasSuffix(path, "/ips") && strings.HasPrefix(path, "/lb/") || slices.ContainsFunc(unused, func(p string) bool { return strings.HasPrefix(path, p) })) && unused != nil {
 				continue // there is nothing in it that could be cut
 			}
+			if name == "cut short" && path == "/" {
+				continue // a listing of buckets does not say how long it is; the file's are read by name
+			}
 			rule.Method, rule.Path = "GET", path
 			if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
 				t.Fatal(err)
