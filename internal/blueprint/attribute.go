@@ -10,6 +10,11 @@ func fixed(name, value string) Attribute { return Attribute{Name: name, Value: v
 func inPlace(name, value string) Attribute {
 	return Attribute{Name: name, Value: value, Mutable: InPlace}
 }
+
+// routine is changed in place and the same for every estate.
+func routine(name, value string) Attribute {
+	return Attribute{Name: name, Value: value, Mutable: InPlace, Routine: true}
+}
 func grow(name, value string) Attribute {
 	return Attribute{Name: name, Value: value, Mutable: GrowOnly}
 }

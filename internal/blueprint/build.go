@@ -52,10 +52,13 @@ type builder struct {
 
 func (b *builder) name(suffix string) string { return b.e.Name + "-" + suffix }
 
+// madeBy is the description of what has one.
+func (b *builder) madeBy() string { return "made by bastide for the estate " + b.e.Name }
+
 func (b *builder) network() {
 	vpc := b.g.add(Step{Kind: KindVPC, Name: b.e.Name, Spec: VPC{Name: b.e.Name}})
 	b.network_ = b.g.add(Step{Kind: KindPrivateNetwork, Name: b.e.Name, Needs: []string{vpc},
-		Spec: PrivateNetwork{VPC: vpc, CIDR: b.e.Network.CIDR.Prefix}})
+		Spec: PrivateNetwork{Name: b.e.Name, VPC: vpc, CIDR: b.e.Network.CIDR.Prefix}})
 }
 
 // address books one address; the step is named after what will use it.
@@ -77,7 +80,7 @@ func (b *builder) gateway() {
 	ip := b.g.add(Step{Kind: KindGatewayIP, Name: b.name("gateway"), Spec: GatewayIP{Zone: b.zone}})
 	// The bastion reads the project's keys when the gateway is made, so they come first.
 	gw := b.g.add(Step{Kind: KindGateway, Name: b.name("gateway"), Needs: append([]string{ip}, b.keyIDs...), Spec: Gateway{
-		Zone: b.zone, Type: b.e.Network.Gateway.Type, IP: ip, BastionPort: BastionPort, BastionAllowed: prefixes(b.e.Admin.CIDRs),
+		Name: b.name("gateway"), Zone: b.zone, Type: b.e.Network.Gateway.Type, IP: ip, BastionPort: BastionPort, BastionAllowed: prefixes(b.e.Admin.CIDRs),
 	}})
 	address := b.address(b.name("gateway"), "")
 	b.gatewayNetwork = b.g.add(Step{Kind: KindGatewayNetwork, Name: b.name("gateway"), Needs: []string{gw, b.network_, address},
@@ -86,7 +89,7 @@ func (b *builder) gateway() {
 
 func (b *builder) groups() {
 	b.securityGroup = b.g.add(Step{Kind: KindSecurityGroup, Name: b.name("nodes"), Spec: SecurityGroup{
-		Zone: b.zone, Stateful: true, InboundDefault: "drop", OutboundDefault: "accept",
+		Name: b.name("nodes"), Description: b.madeBy(), Zone: b.zone, Stateful: true, InboundDefault: "drop", OutboundDefault: "accept", BlocksMail: true,
 	}})
 	b.placement = map[string]string{}
 	pools := []string{estate.ControlPlanePool}
@@ -95,7 +98,7 @@ func (b *builder) groups() {
 	}
 	for _, p := range pools {
 		b.placement[p] = b.g.add(Step{Kind: KindPlacementGroup, Name: b.name(p), Spec: PlacementGroup{
-			Zone: b.zone, Policy: "max_availability", Mode: "optional",
+			Name: b.name(p), Zone: b.zone, Policy: "max_availability", Mode: "optional",
 		}})
 	}
 }
@@ -113,13 +116,15 @@ func (b *builder) loadBalancer() {
 		}
 	}
 	lb := b.g.add(Step{Kind: KindLoadBalancer, Name: b.name("api"),
-		Spec: LoadBalancer{Zone: b.zone, Type: b.e.API.LoadBalancer, Private: true}})
+		Spec: LoadBalancer{Name: b.name("api"), Description: b.madeBy(), Zone: b.zone, Type: b.e.API.LoadBalancer, Private: true, TLS: OldestTLS}})
 	attach := b.g.add(Step{Kind: KindLBAttachment, Name: b.name("api"), Needs: []string{lb, b.network_, lbAddress},
 		Spec: LBAttachment{LoadBalancer: lb, Network: b.network_, Address: lbAddress}})
 	backend := b.g.add(Step{Kind: KindLBBackend, Name: b.name("api"), Needs: append([]string{lb, attach}, needs...),
-		Spec: LBBackend{LoadBalancer: lb, Port: APIPort, Servers: servers, Check: "tcp"}})
+		Spec: LBBackend{LoadBalancer: lb, Name: b.name("api"), Port: APIPort, Servers: servers,
+			Forwarding: ForwardingText(Protocol, Algorithm, Stickiness, ProxyProtocol, OnMarkedDown), Timeouts: TimeoutsText(IdleTimeout, DialTimeout, IdleTimeout),
+			Check: CheckText(Protocol, APIPort, CheckDelay, CheckTimeout, CheckRetries)}})
 	b.frontend = b.g.add(Step{Kind: KindLBFrontend, Name: b.name("api"), Needs: []string{backend},
-		Spec: LBFrontend{LoadBalancer: lb, Backend: backend, Port: APIPort}})
+		Spec: LBFrontend{LoadBalancer: lb, Backend: backend, Name: b.name("api"), Port: APIPort, Idle: IdleTimeout}})
 }
 
 func (b *builder) node(n estate.Node) {
@@ -128,15 +133,15 @@ func (b *builder) node(n estate.Node) {
 		b.address(n.Name, n.Name)
 	}
 	volumes := []string{b.g.add(Step{Kind: KindVolume, Name: n.Name, Node: n.Name,
-		Spec: Volume{Zone: n.Zone, Size: n.Disk.Size, IOPS: n.Disk.IOPS, Snapshot: b.e.Talos.Snapshot}})}
+		Spec: Volume{Name: n.Name, Zone: n.Zone, Size: n.Disk.Size, IOPS: n.Disk.IOPS, Snapshot: b.e.Talos.Snapshot}})}
 	if n.Ephemeral != nil {
 		volumes = append(volumes, b.g.add(Step{Kind: KindVolume, Name: n.Name + "-ephemeral", Node: n.Name,
-			Spec: Volume{Zone: n.Zone, Size: n.Ephemeral.Size, IOPS: n.Ephemeral.IOPS}}))
+			Spec: Volume{Name: n.Name + "-ephemeral", Zone: n.Zone, Size: n.Ephemeral.Size, IOPS: n.Ephemeral.IOPS}}))
 	}
 	placement := b.placement[n.Pool]
 	server := b.g.add(Step{Kind: KindServer, Name: n.Name, Node: n.Name,
 		Needs: append([]string{b.securityGroup, placement}, volumes...),
-		Spec:  Server{Zone: n.Zone, Type: n.Type, Volumes: volumes, SecurityGroup: b.securityGroup, PlacementGroup: placement}})
+		Spec:  Server{Name: n.Name, Zone: n.Zone, Type: n.Type, Volumes: volumes, SecurityGroup: b.securityGroup, PlacementGroup: placement}})
 	nic := b.g.add(Step{Kind: KindPrivateNIC, Name: n.Name, Node: n.Name, Needs: []string{server, b.network_, address},
 		Spec: PrivateNIC{Server: server, Network: b.network_, Address: address}})
 	// A node that boots before its default route exists has no time, no DNS and

@@ -85,6 +85,9 @@ type Attribute struct {
 	Value   string
 	Unknown string // why the value cannot be known before the run; empty when it can
 	Mutable Mutability
+	// Routine is bastide's own way and not the file's: a plan shows it only where
+	// something live differs.
+	Routine bool
 }
 
 // Graph is the whole estate. Steps are in an order in which each comes after

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sort"
 	"strings"
+	"time"
 
 	"bastide/internal/estate"
 )
@@ -23,6 +24,7 @@ type VPC struct{ Name string }
 
 // PrivateNetwork is the layer 2 network that all nodes share.
 type PrivateNetwork struct {
+	Name string
 	VPC  string
 	CIDR netip.Prefix
 }
@@ -30,6 +32,7 @@ type PrivateNetwork struct {
 // SSHKey is a public key of the project; the gateway's bastion accepts it.
 type SSHKey struct {
 	PublicKey string // type and blob; Scaleway strips the comment
+	Disabled  bool   // nobody gets in with it; never wanted
 }
 
 // GatewayIP is the public gateway's own flexible address.
@@ -41,6 +44,7 @@ type GatewayIP struct {
 
 // Gateway is the public gateway with its SSH bastion.
 type Gateway struct {
+	Name           string
 	Zone           string
 	Type           string
 	IP             string // step
@@ -65,10 +69,13 @@ type GatewayNetwork struct {
 // SecurityGroup filters the Instances' public interfaces. Nodes have none; the
 // group is there so that one added by hand is born closed.
 type SecurityGroup struct {
+	Name            string
+	Description     string
 	Zone            string
 	Stateful        bool
 	InboundDefault  string // drop or accept
 	OutboundDefault string
+	BlocksMail      bool // Scaleway's own rules against outgoing mail are in force
 	Rules           []Rule
 }
 
@@ -81,6 +88,7 @@ type Rule struct {
 
 // PlacementGroup spreads Instances over hypervisors.
 type PlacementGroup struct {
+	Name   string
 	Zone   string
 	Policy string // max_availability
 	Mode   string // optional or enforced
@@ -88,6 +96,7 @@ type PlacementGroup struct {
 
 // Volume is a block storage volume.
 type Volume struct {
+	Name     string
 	Zone     string
 	Size     estate.Size
 	IOPS     int
@@ -96,12 +105,14 @@ type Volume struct {
 
 // Server is an Instance, created stopped and without any public address.
 type Server struct {
+	Name           string
 	Zone           string
 	Type           string
 	Volumes        []string // steps; the first one boots
 	SecurityGroup  string   // step
 	PlacementGroup string   // step
 	PublicIPs      int      // attached public addresses; none are wanted
+	DynamicIP      bool     // it gets a public address whenever it starts; never wanted
 }
 
 // PrivateNIC is the Instance's only network interface.
@@ -117,9 +128,12 @@ type Power struct {
 
 // LoadBalancer is the private load balancer of the Kubernetes API.
 type LoadBalancer struct {
-	Zone    string
-	Type    string
-	Private bool
+	Name        string
+	Description string
+	Zone        string
+	Type        string
+	Private     bool
+	TLS         string // the oldest TLS that it would speak, in Scaleway's words
 }
 
 // LBAttachment is the load balancer's leg in the private network.
@@ -128,15 +142,20 @@ type LBAttachment struct{ LoadBalancer, Network, Address string }
 // LBBackend is the set of API servers behind the load balancer.
 type LBBackend struct {
 	LoadBalancer string // step
+	Name         string
 	Port         int
 	Servers      []netip.Addr
-	Check        string // tcp
+	Forwarding   string // see ForwardingText
+	Timeouts     string // see TimeoutsText
+	Check        string // see CheckText
 }
 
 // LBFrontend is the listening side of the load balancer.
 type LBFrontend struct {
 	LoadBalancer, Backend string // steps
+	Name                  string
 	Port                  int
+	Idle                  time.Duration // after which a silent client is cut off
 }
 
 // Machine is a node's Talos machine configuration.
@@ -183,10 +202,12 @@ func (KubernetesNodes) Kind() Kind { return KindKubernetesNodes }
 func (s VPC) Attributes() []Attribute { return []Attribute{inPlace("name", s.Name)} }
 
 func (s PrivateNetwork) Attributes() []Attribute {
-	return []Attribute{fixed("vpc", s.VPC), fixed("range", s.CIDR.String())}
+	return []Attribute{routine("name", s.Name), fixed("vpc", s.VPC), fixed("range", s.CIDR.String())}
 }
 
-func (s SSHKey) Attributes() []Attribute { return []Attribute{fixed("key", s.PublicKey)} }
+func (s SSHKey) Attributes() []Attribute {
+	return []Attribute{fixed("key", s.PublicKey), routine("disabled", fmt.Sprint(s.Disabled))}
+}
 
 func (s GatewayIP) Attributes() []Attribute {
 	return []Attribute{fixed("zone", s.Zone), assigned("address", s.Address)}
@@ -194,7 +215,7 @@ func (s GatewayIP) Attributes() []Attribute {
 
 func (s Gateway) Attributes() []Attribute {
 	return []Attribute{
-		fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)), fixed("ip", s.IP),
+		routine("name", s.Name), fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)), fixed("ip", s.IP),
 		inPlace("bastion port", fmt.Sprint(s.BastionPort)), inPlace("bastion ranges", joinPrefixes(s.BastionAllowed)),
 	}
 }
@@ -217,9 +238,9 @@ func (s SecurityGroup) Attributes() []Attribute {
 	}
 	sort.Strings(rules) // the order of rules changes between reads
 	return []Attribute{
-		fixed("zone", s.Zone), inPlace("stateful", fmt.Sprint(s.Stateful)),
+		routine("name", s.Name), routine("description", s.Description), fixed("zone", s.Zone), inPlace("stateful", fmt.Sprint(s.Stateful)),
 		inPlace("inbound default", s.InboundDefault), inPlace("outbound default", s.OutboundDefault),
-		inPlace("rules", strings.Join(rules, "; ")),
+		routine("blocks mail", fmt.Sprint(s.BlocksMail)), inPlace("rules", strings.Join(rules, "; ")),
 	}
 }
 
@@ -236,21 +257,21 @@ func (r Rule) String() string {
 }
 
 func (s PlacementGroup) Attributes() []Attribute {
-	return []Attribute{fixed("zone", s.Zone), inPlace("policy", s.Policy), inPlace("mode", s.Mode)}
+	return []Attribute{routine("name", s.Name), fixed("zone", s.Zone), inPlace("policy", s.Policy), inPlace("mode", s.Mode)}
 }
 
 func (s Volume) Attributes() []Attribute {
 	return []Attribute{
-		fixed("zone", s.Zone), grow("size", s.Size.String()), inPlace("iops", fmt.Sprint(s.IOPS)),
+		routine("name", s.Name), fixed("zone", s.Zone), grow("size", s.Size.String()), inPlace("iops", fmt.Sprint(s.IOPS)),
 		fixed("snapshot", s.Snapshot),
 	}
 }
 
 func (s Server) Attributes() []Attribute {
 	return []Attribute{
-		fixed("zone", s.Zone), fixed("type", s.Type), fixed("volumes", strings.Join(s.Volumes, " ")),
+		routine("name", s.Name), fixed("zone", s.Zone), fixed("type", s.Type), fixed("volumes", strings.Join(s.Volumes, " ")),
 		inPlace("security group", s.SecurityGroup), fixed("placement group", s.PlacementGroup),
-		fixed("public addresses", fmt.Sprint(s.PublicIPs)),
+		fixed("public addresses", fmt.Sprint(s.PublicIPs)), routine("dynamic address", fmt.Sprint(s.DynamicIP)),
 	}
 }
 
@@ -264,7 +285,8 @@ func (s Power) Attributes() []Attribute {
 
 func (s LoadBalancer) Attributes() []Attribute {
 	return []Attribute{
-		fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)), fixed("private", fmt.Sprint(s.Private)),
+		routine("name", s.Name), routine("description", s.Description), fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)),
+		fixed("private", fmt.Sprint(s.Private)), routine("tls", s.TLS),
 	}
 }
 
@@ -279,14 +301,15 @@ func (s LBBackend) Attributes() []Attribute {
 	}
 	sort.Strings(servers)
 	return []Attribute{
-		fixed("load balancer", s.LoadBalancer), inPlace("port", fmt.Sprint(s.Port)),
-		inPlace("servers", strings.Join(servers, " ")), inPlace("health check", s.Check),
+		fixed("load balancer", s.LoadBalancer), routine("name", s.Name), inPlace("port", fmt.Sprint(s.Port)),
+		inPlace("servers", strings.Join(servers, " ")), routine("forwarding", s.Forwarding), routine("timeouts", s.Timeouts), routine("health check", s.Check),
 	}
 }
 
 func (s LBFrontend) Attributes() []Attribute {
 	return []Attribute{
-		fixed("load balancer", s.LoadBalancer), fixed("backend", s.Backend), inPlace("port", fmt.Sprint(s.Port)),
+		fixed("load balancer", s.LoadBalancer), routine("name", s.Name), inPlace("backend", s.Backend), inPlace("port", fmt.Sprint(s.Port)),
+		routine("idle timeout", s.Idle.String()),
 	}
 }
 

@@ -128,6 +128,9 @@ func decide(s blueprint.Step, live Live) Action {
 			return a
 		}
 		for _, attr := range s.Spec.Attributes() {
+			if attr.Routine {
+				continue
+			}
 			a.Changes = append(a.Changes, Change{Attribute: attr.Name, Want: attr.Value, Unknown: attr.Unknown})
 		}
 		return a

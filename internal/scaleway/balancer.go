@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"sort"
 	"strings"
-	"time"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
@@ -56,8 +55,8 @@ func (c *Cloud) applyBalancer(ctx context.Context, j job, want blueprint.LoadBal
 		},
 		func(ctx context.Context) (*lb.LB, error) {
 			return c.balancers.CreateLB(&lb.ZonedAPICreateLBRequest{Zone: c.zone, ProjectID: &c.project, Name: j.step.Name, Tags: c.tags(j.step),
-				Description: "made by bastide for the estate " + c.estate.Name, Type: want.Type, AssignFlexibleIP: scw.BoolPtr(!want.Private), AssignFlexibleIPv6: scw.BoolPtr(false),
-				IPIDs: []string{}, SslCompatibilityLevel: lb.SSLCompatibilityLevelSslCompatibilityLevelIntermediate}, scw.WithContext(ctx))
+				Description: want.Description, Type: want.Type, AssignFlexibleIP: scw.BoolPtr(!want.Private), AssignFlexibleIPv6: scw.BoolPtr(false),
+				IPIDs: []string{}, SslCompatibilityLevel: lb.SSLCompatibilityLevel(want.TLS)}, scw.WithContext(ctx))
 		})
 	if err != nil {
 		return plan.Observed{}, err
@@ -68,6 +67,16 @@ func (c *Cloud) applyBalancer(ctx context.Context, j job, want blueprint.LoadBal
 	if want.Private && len(b.IP) > 0 {
 		return plan.Observed{}, outcome.Fail(fmt.Sprintf("%s is not private", j.name()), fmt.Sprintf("it has the public address %s, which cannot be taken away while it lives", b.IP[0].IPAddress),
 			"delete it in the Scaleway console; then run the command again")
+	}
+	if have := c.balancerSpec(b); have.Name != want.Name || have.Description != want.Description || have.TLS != want.TLS {
+		// A load balancer's PUT resets what it does not name, so all is named.
+		if err := c.onBalancer(ctx, b.ID, func(ctx context.Context) error {
+			_, err := c.balancers.UpdateLB(&lb.ZonedAPIUpdateLBRequest{Zone: c.zone, LBID: b.ID, Name: want.Name, Description: want.Description, Tags: b.Tags,
+				SslCompatibilityLevel: lb.SSLCompatibilityLevel(want.TLS)}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return plan.Observed{}, err
+		}
 	}
 	return j.done(b.ID, want.Zone, string(b.Status), want), nil
 }
@@ -162,20 +171,8 @@ func (r refs) attachmentSpec(a *lb.PrivateNetwork, balancer string) blueprint.LB
 }
 
 func (c *Cloud) balancerSpec(b *lb.LB) blueprint.LoadBalancer {
-	return blueprint.LoadBalancer{Zone: string(b.Zone), Type: strings.ToUpper(b.Type), Private: len(b.IP) == 0}
+	return blueprint.LoadBalancer{Name: b.Name, Description: b.Description, Zone: string(b.Zone), Type: strings.ToUpper(b.Type), Private: len(b.IP) == 0, TLS: string(b.SslCompatibilityLevel)}
 }
-
-// Timing of the API's load balancer. A control plane node that dies is out of
-// rotation after about ten seconds; sessions stay open an hour without traffic,
-// because watches and log streams are often silent.
-var (
-	checkDelay   = 5 * time.Second
-	checkTimeout = 3 * time.Second
-	dialTimeout  = 5 * time.Second
-	idleTimeout  = time.Hour
-)
-
-const checkRetries = 2
 
 func addrsText(addrs []netip.Addr) []string {
 	out := make([]string, 0, len(addrs))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"time"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/plan"
@@ -49,8 +50,24 @@ func (c *Cloud) onBalancer(ctx context.Context, id string, change func(context.C
 	return err
 }
 
-// applyBackend makes the set of API servers. A backend carries no tags: under a
-// load balancer that is ours its name is its mark.
+// named finds the one of a load balancer's backends or frontends that is ours.
+// They carry no tags: under a load balancer that is ours the name is the mark,
+// and where none has it the only one there is was renamed.
+func named[T any](all []T, name string, nameOf func(T) string) (T, bool) {
+	if i := slices.IndexFunc(all, func(v T) bool { return nameOf(v) == name }); i >= 0 {
+		return all[i], true
+	}
+	if len(all) == 1 {
+		return all[0], true
+	}
+	var none T
+	return none, false
+}
+
+func backendName(b *lb.Backend) string   { return b.Name }
+func frontendName(f *lb.Frontend) string { return f.Name }
+
+// applyBackend makes the set of API servers.
 func (c *Cloud) applyBackend(ctx context.Context, j job, want blueprint.LBBackend) (plan.Observed, error) {
 	balancer, err := j.id(want.LoadBalancer)
 	if err != nil {
@@ -59,19 +76,16 @@ func (c *Cloud) applyBackend(ctx context.Context, j job, want blueprint.LBBacken
 	b, err := ensure(ctx, c, forLB,
 		func(ctx context.Context) (*lb.Backend, bool, error) {
 			all, err := c.listBackends(ctx, balancer)
-			i := slices.IndexFunc(all, func(b *lb.Backend) bool { return b.Name == j.step.Name })
-			if i < 0 {
-				return nil, false, err
-			}
-			return all[i], true, err
+			b, found := named(all, j.step.Name, backendName)
+			return b, found, err
 		},
 		func(ctx context.Context) (b *lb.Backend, err error) {
 			err = c.onBalancer(ctx, balancer, func(ctx context.Context) (err error) {
-				b, err = c.balancers.CreateBackend(&lb.ZonedAPICreateBackendRequest{Zone: c.zone, LBID: balancer, Name: j.step.Name,
-					ForwardProtocol: lb.ProtocolTCP, ForwardPort: int32(want.Port), ForwardPortAlgorithm: lb.ForwardPortAlgorithmRoundrobin,
-					StickySessions: lb.StickySessionsTypeNone, HealthCheck: healthCheck(want), ServerIP: addrsText(want.Servers),
-					ProxyProtocol: lb.ProxyProtocolProxyProtocolNone, OnMarkedDownAction: lb.OnMarkedDownActionShutdownSessions,
-					TimeoutServer: &idleTimeout, TimeoutConnect: &dialTimeout, TimeoutTunnel: &idleTimeout}, scw.WithContext(ctx))
+				b, err = c.balancers.CreateBackend(&lb.ZonedAPICreateBackendRequest{Zone: c.zone, LBID: balancer, Name: want.Name,
+					ForwardProtocol: blueprint.Protocol, ForwardPort: int32(want.Port), ForwardPortAlgorithm: blueprint.Algorithm,
+					StickySessions: blueprint.Stickiness, HealthCheck: healthCheck(want), ServerIP: addrsText(want.Servers),
+					ProxyProtocol: blueprint.ProxyProtocol, OnMarkedDownAction: blueprint.OnMarkedDown,
+					TimeoutServer: lasting(blueprint.IdleTimeout), TimeoutConnect: lasting(blueprint.DialTimeout), TimeoutTunnel: lasting(blueprint.IdleTimeout)}, scw.WithContext(ctx))
 				return err
 			})
 			return b, err
@@ -85,21 +99,23 @@ func (c *Cloud) applyBackend(ctx context.Context, j job, want blueprint.LBBacken
 	return j.done(b.ID, string(c.zone), present, want), nil
 }
 
+func lasting(d time.Duration) *time.Duration { return &d }
+
 func healthCheck(want blueprint.LBBackend) *lb.HealthCheck {
-	return &lb.HealthCheck{Port: int32(want.Port), CheckDelay: &checkDelay, CheckTimeout: &checkTimeout, CheckMaxRetries: checkRetries,
-		TCPConfig: &lb.HealthCheckTCPConfig{}}
+	return &lb.HealthCheck{Port: int32(want.Port), CheckDelay: lasting(blueprint.CheckDelay), CheckTimeout: lasting(blueprint.CheckTimeout),
+		CheckMaxRetries: blueprint.CheckRetries, TCPConfig: &lb.HealthCheckTCPConfig{}}
 }
 
 // correctBackend changes what differs, each with the call that changes only
 // that. A load balancer's PUT resets what it does not name, so all is named.
 func (c *Cloud) correctBackend(ctx context.Context, balancer string, b *lb.Backend, want blueprint.LBBackend) error {
 	have := backendSpec(b)
-	if have.Port != want.Port {
+	if have.Name != want.Name || have.Port != want.Port || have.Forwarding != want.Forwarding || have.Timeouts != want.Timeouts {
 		if err := c.onBalancer(ctx, balancer, func(ctx context.Context) error {
-			_, err := c.balancers.UpdateBackend(&lb.ZonedAPIUpdateBackendRequest{Zone: c.zone, BackendID: b.ID, Name: b.Name,
-				ForwardProtocol: lb.ProtocolTCP, ForwardPort: int32(want.Port), ForwardPortAlgorithm: lb.ForwardPortAlgorithmRoundrobin,
-				StickySessions: lb.StickySessionsTypeNone, ProxyProtocol: lb.ProxyProtocolProxyProtocolNone,
-				OnMarkedDownAction: lb.OnMarkedDownActionShutdownSessions, TimeoutServer: &idleTimeout, TimeoutConnect: &dialTimeout, TimeoutTunnel: &idleTimeout}, scw.WithContext(ctx))
+			_, err := c.balancers.UpdateBackend(&lb.ZonedAPIUpdateBackendRequest{Zone: c.zone, BackendID: b.ID, Name: want.Name,
+				ForwardProtocol: blueprint.Protocol, ForwardPort: int32(want.Port), ForwardPortAlgorithm: blueprint.Algorithm,
+				StickySessions: blueprint.Stickiness, ProxyProtocol: blueprint.ProxyProtocol, OnMarkedDownAction: blueprint.OnMarkedDown,
+				TimeoutServer: lasting(blueprint.IdleTimeout), TimeoutConnect: lasting(blueprint.DialTimeout), TimeoutTunnel: lasting(blueprint.IdleTimeout)}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
 			return err
@@ -113,7 +129,7 @@ func (c *Cloud) correctBackend(ctx context.Context, balancer string, b *lb.Backe
 			return err
 		}
 	}
-	if have.Check == want.Check && have.Port == want.Port {
+	if have.Check == want.Check {
 		return nil
 	}
 	h := healthCheck(want)
@@ -133,16 +149,13 @@ func (c *Cloud) applyFrontend(ctx context.Context, j job, want blueprint.LBFront
 	f, err := ensure(ctx, c, forLB,
 		func(ctx context.Context) (*lb.Frontend, bool, error) {
 			all, err := c.listFrontends(ctx, balancer)
-			i := slices.IndexFunc(all, func(f *lb.Frontend) bool { return f.Name == j.step.Name })
-			if i < 0 {
-				return nil, false, err
-			}
-			return all[i], true, err
+			f, found := named(all, j.step.Name, frontendName)
+			return f, found, err
 		},
 		func(ctx context.Context) (f *lb.Frontend, err error) {
 			err = c.onBalancer(ctx, balancer, func(ctx context.Context) (err error) {
-				f, err = c.balancers.CreateFrontend(&lb.ZonedAPICreateFrontendRequest{Zone: c.zone, LBID: balancer, Name: j.step.Name,
-					InboundPort: int32(want.Port), BackendID: backend, TimeoutClient: &idleTimeout}, scw.WithContext(ctx))
+				f, err = c.balancers.CreateFrontend(&lb.ZonedAPICreateFrontendRequest{Zone: c.zone, LBID: balancer, Name: want.Name,
+					InboundPort: int32(want.Port), BackendID: backend, TimeoutClient: &want.Idle}, scw.WithContext(ctx))
 				return err
 			})
 			return f, err
@@ -150,10 +163,10 @@ func (c *Cloud) applyFrontend(ctx context.Context, j job, want blueprint.LBFront
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if int(f.InboundPort) != want.Port || f.Backend == nil || f.Backend.ID != backend {
+	if int(f.InboundPort) != want.Port || f.Backend == nil || f.Backend.ID != backend || f.Name != want.Name || length(f.TimeoutClient) != want.Idle {
 		if err := c.onBalancer(ctx, balancer, func(ctx context.Context) error {
-			_, err := c.balancers.UpdateFrontend(&lb.ZonedAPIUpdateFrontendRequest{Zone: c.zone, FrontendID: f.ID, Name: f.Name,
-				InboundPort: int32(want.Port), BackendID: backend, TimeoutClient: &idleTimeout}, scw.WithContext(ctx))
+			_, err := c.balancers.UpdateFrontend(&lb.ZonedAPIUpdateFrontendRequest{Zone: c.zone, FrontendID: f.ID, Name: want.Name,
+				InboundPort: int32(want.Port), BackendID: backend, TimeoutClient: &want.Idle}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
 			return plan.Observed{}, err
@@ -162,16 +175,30 @@ func (c *Cloud) applyFrontend(ctx context.Context, j job, want blueprint.LBFront
 	return j.done(f.ID, string(c.zone), present, want), nil
 }
 
+// length is a duration that may be missing.
+func length(d *time.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return *d
+}
+
 // backendSpec is a backend in the blueprint's terms, without its balancer.
 func backendSpec(b *lb.Backend) blueprint.LBBackend {
-	spec := blueprint.LBBackend{Port: int(b.ForwardPort), Check: "other"}
+	spec := blueprint.LBBackend{Name: b.Name, Port: int(b.ForwardPort), Check: "none",
+		Forwarding: blueprint.ForwardingText(string(b.ForwardProtocol), string(b.ForwardPortAlgorithm), string(b.StickySessions), string(b.ProxyProtocol), string(b.OnMarkedDownAction)),
+		Timeouts:   blueprint.TimeoutsText(length(b.TimeoutServer), length(b.TimeoutConnect), length(b.TimeoutTunnel))}
 	for _, s := range b.Pool {
 		if addr, err := netip.ParseAddr(s); err == nil {
 			spec.Servers = append(spec.Servers, addr)
 		}
 	}
-	if h := b.HealthCheck; h != nil && h.TCPConfig != nil && h.Port == b.ForwardPort {
-		spec.Check = "tcp"
+	if h := b.HealthCheck; h != nil {
+		kind := "another check"
+		if h.TCPConfig != nil {
+			kind = blueprint.Protocol
+		}
+		spec.Check = blueprint.CheckText(kind, int(h.Port), length(h.CheckDelay), length(h.CheckTimeout), int(h.CheckMaxRetries))
 	}
 	return spec
 }

@@ -110,9 +110,9 @@ func (c *Cloud) restrictBastion(ctx context.Context, g *vpcgw.Gateway, want blue
 			return g, err
 		}
 	}
-	if !g.BastionEnabled || int(g.BastionPort) != want.BastionPort {
+	if !g.BastionEnabled || int(g.BastionPort) != want.BastionPort || g.Name != want.Name {
 		if err := c.onGateway(ctx, c.zone, g.ID, func(ctx context.Context) error {
-			_, err := c.gateways.UpdateGateway(&vpcgw.UpdateGatewayRequest{Zone: c.zone, GatewayID: g.ID, EnableBastion: scw.BoolPtr(true),
+			_, err := c.gateways.UpdateGateway(&vpcgw.UpdateGatewayRequest{Zone: c.zone, GatewayID: g.ID, EnableBastion: scw.BoolPtr(true), Name: &want.Name,
 				BastionPort: scw.Uint32Ptr(uint32(want.BastionPort))}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
@@ -122,7 +122,7 @@ func (c *Cloud) restrictBastion(ctx context.Context, g *vpcgw.Gateway, want blue
 	return until(ctx, c, waiting{what: "the bastion of the gateway " + g.Name, to: "take its settings", limit: forGateway},
 		c.readGateway(c.zone, g.ID), func(g *vpcgw.Gateway) verdict {
 			v := gatewayVerdict(g)
-			if open := rangeText(bastionRanges(g)); open != rangeText(want.BastionAllowed) || !g.BastionEnabled || int(g.BastionPort) != want.BastionPort {
+			if open := rangeText(bastionRanges(g)); open != rangeText(want.BastionAllowed) || !g.BastionEnabled || int(g.BastionPort) != want.BastionPort || g.Name != want.Name {
 				v.done, v.status = false, fmt.Sprintf("%s, reachable from %s", g.Status, orText(open, "nowhere"))
 			}
 			return v
@@ -231,7 +231,7 @@ func (c *Cloud) readGatewayNetwork(id string) func(context.Context) (*vpcgw.Gate
 // gatewaySpec shows a bastion that is still shut as one without a port, so that
 // a run that was interrupted before it opened the bastion is finished.
 func (r refs) gatewaySpec(g *vpcgw.Gateway) blueprint.Gateway {
-	spec := blueprint.Gateway{Zone: string(g.Zone), Type: g.Type, BastionAllowed: bastionRanges(g)}
+	spec := blueprint.Gateway{Name: g.Name, Zone: string(g.Zone), Type: g.Type, BastionAllowed: bastionRanges(g)}
 	if g.IPv4 != nil {
 		spec.IP = r.step(g.IPv4.ID)
 	}

@@ -54,8 +54,8 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 		},
 		func(ctx context.Context) (*instance.SecurityGroup, error) {
 			r, err := c.instances.CreateSecurityGroup(&instance.CreateSecurityGroupRequest{Zone: c.zone, Project: &c.project, Name: j.step.Name, Tags: c.tags(j.step),
-				Description: "made by bastide for the estate " + c.estate.Name, Stateful: want.Stateful, InboundDefaultPolicy: in, OutboundDefaultPolicy: out,
-				EnableDefaultSecurity: scw.BoolPtr(true)}, scw.WithContext(ctx))
+				Description: want.Description, Stateful: want.Stateful, InboundDefaultPolicy: in, OutboundDefaultPolicy: out,
+				EnableDefaultSecurity: &want.BlocksMail}, scw.WithContext(ctx))
 			if err != nil {
 				return nil, err
 			}
@@ -67,9 +67,9 @@ func (c *Cloud) applySecurityGroup(ctx context.Context, j job, want blueprint.Se
 	if g, err = c.waitGroup(ctx, j, g.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
-	if g.Stateful != want.Stateful || g.InboundDefaultPolicy != in || g.OutboundDefaultPolicy != out {
+	if g.Stateful != want.Stateful || g.InboundDefaultPolicy != in || g.OutboundDefaultPolicy != out || g.Name != want.Name || g.Description != want.Description || g.EnableDefaultSecurity != want.BlocksMail {
 		if err := c.steady(ctx, forGroup, func(ctx context.Context) error {
-			_, err := c.instances.UpdateSecurityGroup(&instance.UpdateSecurityGroupRequest{Zone: c.zone, SecurityGroupID: g.ID, Stateful: &want.Stateful,
+			_, err := c.instances.UpdateSecurityGroup(&instance.UpdateSecurityGroupRequest{Zone: c.zone, SecurityGroupID: g.ID, Name: &want.Name, Description: &want.Description, EnableDefaultSecurity: &want.BlocksMail, Stateful: &want.Stateful,
 				InboundDefaultPolicy: in, OutboundDefaultPolicy: out}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
@@ -180,9 +180,9 @@ func (c *Cloud) applyPlacementGroup(ctx context.Context, j job, want blueprint.P
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if g.PolicyType != kind || g.PolicyMode != mode {
+	if g.PolicyType != kind || g.PolicyMode != mode || g.Name != want.Name {
 		if err := c.steady(ctx, forGroup, func(ctx context.Context) error {
-			_, err := c.instances.UpdatePlacementGroup(&instance.UpdatePlacementGroupRequest{Zone: c.zone, PlacementGroupID: g.ID, PolicyType: &kind, PolicyMode: &mode}, scw.WithContext(ctx))
+			_, err := c.instances.UpdatePlacementGroup(&instance.UpdatePlacementGroupRequest{Zone: c.zone, PlacementGroupID: g.ID, Name: &want.Name, PolicyType: &kind, PolicyMode: &mode}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
 			return plan.Observed{}, err

@@ -86,7 +86,7 @@ func (r *reader) keys() {
 	for _, k := range r.f.keys {
 		if r.ownKey(k) {
 			r.add(Item{Kind: blueprint.KindSSHKey, Step: string(blueprint.KindSSHKey) + "/" + k.Name, Name: k.Name, CloudID: k.ID, Settled: true,
-				Created: moment(k.CreatedAt), Spec: blueprint.SSHKey{PublicKey: bareKey(k.PublicKey)}})
+				Created: moment(k.CreatedAt), Spec: blueprint.SSHKey{PublicKey: bareKey(k.PublicKey), Disabled: k.Disabled}})
 		}
 	}
 }
@@ -160,8 +160,8 @@ func (r *reader) groups() {
 	for _, g := range r.f.groups {
 		it := Item{Kind: blueprint.KindSecurityGroup, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Status: string(g.State),
 			Settled: g.State == instance.SecurityGroupStateAvailable, Created: moment(g.CreationDate),
-			Spec: blueprint.SecurityGroup{Zone: string(g.Zone), Stateful: g.Stateful, InboundDefault: string(g.InboundDefaultPolicy),
-				OutboundDefault: string(g.OutboundDefaultPolicy), Rules: rulesOf(r.f.rules[g.ID])}}
+			Spec: blueprint.SecurityGroup{Name: g.Name, Description: g.Description, Zone: string(g.Zone), Stateful: g.Stateful, InboundDefault: string(g.InboundDefaultPolicy),
+				OutboundDefault: string(g.OutboundDefaultPolicy), BlocksMail: g.EnableDefaultSecurity, Rules: rulesOf(r.f.rules[g.ID])}}
 		if g.State == instance.SecurityGroupStateSyncingError {
 			it.Broken = "Scaleway could not put it into force"
 		}
@@ -170,7 +170,7 @@ func (r *reader) groups() {
 	for _, g := range r.f.placements {
 		if r.marked(g.Tags) {
 			r.add(Item{Kind: blueprint.KindPlacementGroup, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Settled: true,
-				Spec: blueprint.PlacementGroup{Zone: string(g.Zone), Policy: string(g.PolicyType), Mode: string(g.PolicyMode)}})
+				Spec: blueprint.PlacementGroup{Name: g.Name, Zone: string(g.Zone), Policy: string(g.PolicyType), Mode: string(g.PolicyMode)}})
 		}
 	}
 }
@@ -250,7 +250,8 @@ func (r *reader) balancers() {
 	}
 }
 
-// balancing brings what lies under a load balancer and bears the right name.
+// balancing brings what lies under a load balancer. What is there beside ours is
+// shown as a stray: the estate's load balancer answers for it.
 func (r *reader) balancing(b *lb.LB, name string) {
 	for _, a := range r.f.attachments[b.ID] {
 		if _, ours := r.refs[a.PrivateNetworkID]; !ours {
@@ -261,25 +262,28 @@ func (r *reader) balancing(b *lb.LB, name string) {
 		r.add(Item{Kind: blueprint.KindLBAttachment, Step: string(blueprint.KindLBAttachment) + "/" + name, Name: name, CloudID: attachmentID(b.ID, a.PrivateNetworkID),
 			Zone: string(b.Zone), Status: string(a.Status), Settled: v.done, Broken: v.failed, Created: moment(a.CreatedAt), Spec: r.refs.attachmentSpec(a, b.ID), on: b.ID})
 	}
-	for _, x := range r.f.backends[b.ID] {
-		if x.Name != name {
-			continue
-		}
+	backends, frontends := r.f.backends[b.ID], r.f.frontends[b.ID]
+	ours, _ := named(backends, name, backendName)
+	for _, x := range backends {
 		spec := backendSpec(x)
 		spec.LoadBalancer = r.refs.step(b.ID)
-		r.add(Item{Kind: blueprint.KindLBBackend, Step: string(blueprint.KindLBBackend) + "/" + name, Name: name, CloudID: x.ID, Zone: string(b.Zone), Settled: true,
-			Created: moment(x.CreatedAt), Spec: spec, on: b.ID})
-	}
-	for _, x := range r.f.frontends[b.ID] {
-		if x.Name != name {
-			continue
+		it := Item{Kind: blueprint.KindLBBackend, Name: x.Name, CloudID: x.ID, Zone: string(b.Zone), Settled: true, Created: moment(x.CreatedAt), Spec: spec, on: b.ID}
+		if x == ours {
+			it.Step = string(blueprint.KindLBBackend) + "/" + name
 		}
-		spec := blueprint.LBFrontend{LoadBalancer: r.refs.step(b.ID), Port: int(x.InboundPort)}
+		r.add(it)
+	}
+	first, _ := named(frontends, name, frontendName)
+	for _, x := range frontends {
+		spec := blueprint.LBFrontend{LoadBalancer: r.refs.step(b.ID), Name: x.Name, Port: int(x.InboundPort), Idle: length(x.TimeoutClient)}
 		if x.Backend != nil {
 			spec.Backend = r.refs.step(x.Backend.ID)
 		}
-		r.add(Item{Kind: blueprint.KindLBFrontend, Step: string(blueprint.KindLBFrontend) + "/" + name, Name: name, CloudID: x.ID, Zone: string(b.Zone), Settled: true,
-			Created: moment(x.CreatedAt), Spec: spec, on: b.ID})
+		it := Item{Kind: blueprint.KindLBFrontend, Name: x.Name, CloudID: x.ID, Zone: string(b.Zone), Settled: true, Created: moment(x.CreatedAt), Spec: spec, on: b.ID}
+		if x == first {
+			it.Step = string(blueprint.KindLBFrontend) + "/" + name
+		}
+		r.add(it)
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *Cloud) applyKey(ctx context.Context, j job, want blueprint.SSHKey) (pla
 				return nil, false, err
 			}
 			for _, k := range keys {
-				if sameKey(k.PublicKey, want.PublicKey) && !k.Disabled {
+				if sameKey(k.PublicKey, want.PublicKey) && (!k.Disabled || c.ownKey(k)) {
 					return k, true, nil
 				}
 			}
@@ -59,7 +59,15 @@ func (c *Cloud) applyKey(ctx context.Context, j job, want blueprint.SSHKey) (pla
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if fresh {
+	if k.Disabled {
+		if err := c.steady(ctx, forVisible, func(ctx context.Context) error {
+			_, err := c.iam.UpdateSSHKey(&iam.UpdateSSHKeyRequest{SSHKeyID: k.ID, Disabled: scw.BoolPtr(false)}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	if fresh || k.Disabled {
 		if err := c.refreshBastions(ctx); err != nil {
 			return plan.Observed{}, err
 		}

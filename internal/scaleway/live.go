@@ -54,7 +54,9 @@ func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {
 		spec.Snapshot = inv.origin(it.CloudID, step.Spec.(blueprint.Volume).Snapshot)
 		o.Spec = spec
 	case blueprint.SSHKey:
-		o.Spec = step.Spec // the same key: its digest is in the name
+		key := step.Spec.(blueprint.SSHKey) // the same key: its digest is in the name
+		key.Disabled = spec.Disabled
+		o.Spec = key
 	case blueprint.Address:
 		if by := inv.heldBy(spec.Address); by != "" {
 			o.Broken = fmt.Sprintf("its address %s is held by %s", spec.Address, by)

@@ -77,13 +77,21 @@ func (c *Cloud) applyNetwork(ctx context.Context, j job, want blueprint.PrivateN
 	if err != nil {
 		return plan.Observed{}, err
 	}
+	if pn.Name != want.Name {
+		if err := c.steady(ctx, forFree, func(ctx context.Context) error {
+			_, err := c.vpc.UpdatePrivateNetwork(&vpc.UpdatePrivateNetworkRequest{Region: c.region, PrivateNetworkID: pn.ID, Name: &want.Name}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return plan.Observed{}, err
+		}
+	}
 	return j.done(pn.ID, "", present, want), nil
 }
 
 // networkSpec is a private network in the blueprint's terms. Its IPv4 range is
 // the one that counts; Scaleway adds an IPv6 range of its own.
 func (r refs) networkSpec(pn *vpc.PrivateNetwork) blueprint.PrivateNetwork {
-	spec := blueprint.PrivateNetwork{VPC: r.step(pn.VpcID)}
+	spec := blueprint.PrivateNetwork{Name: pn.Name, VPC: r.step(pn.VpcID)}
 	for _, s := range pn.Subnets {
 		if s == nil {
 			continue

@@ -57,6 +57,14 @@ func (c *Cloud) applyServer(ctx context.Context, j job, want blueprint.Server) (
 			return plan.Observed{}, err
 		}
 	}
+	if s.Name != want.Name || s.DynamicIPRequired != want.DynamicIP {
+		if err := c.steady(ctx, forGroup, func(ctx context.Context) error {
+			_, err := c.instances.UpdateServer(&instance.UpdateServerRequest{Zone: c.zone, ServerID: s.ID, Name: &want.Name, DynamicIPRequired: &want.DynamicIP}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
+			return plan.Observed{}, err
+		}
+	}
 	if s, err = c.serverVisible(ctx, j, s.ID, fresh); err != nil {
 		return plan.Observed{}, err
 	}
@@ -69,7 +77,7 @@ func (c *Cloud) applyServer(ctx context.Context, j job, want blueprint.Server) (
 
 func (c *Cloud) createServer(ctx context.Context, j job, want blueprint.Server, group string) (*instance.Server, error) {
 	req := &instance.CreateServerRequest{Zone: c.zone, Project: &c.project, Name: j.step.Name, Tags: c.tags(j.step), CommercialType: want.Type,
-		DynamicIPRequired: scw.BoolPtr(false), SecurityGroup: &group, Volumes: map[string]*instance.VolumeServerTemplate{}}
+		DynamicIPRequired: &want.DynamicIP, SecurityGroup: &group, Volumes: map[string]*instance.VolumeServerTemplate{}}
 	for i, step := range want.Volumes {
 		volume, err := j.id(step)
 		if err != nil {
@@ -142,7 +150,7 @@ func publicAddresses(s *instance.Server) int {
 // serverSpec lists volumes in the order in which the server has them, the
 // booting one first.
 func (r refs) serverSpec(s *instance.Server) blueprint.Server {
-	spec := blueprint.Server{Zone: string(s.Zone), Type: s.CommercialType, PublicIPs: publicAddresses(s)}
+	spec := blueprint.Server{Name: s.Name, Zone: string(s.Zone), Type: s.CommercialType, PublicIPs: publicAddresses(s), DynamicIP: s.DynamicIPRequired}
 	keys := make([]string, 0, len(s.Volumes))
 	for k, v := range s.Volumes {
 		if v != nil {

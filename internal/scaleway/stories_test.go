@@ -138,8 +138,8 @@ func TestFieldReport38DefaultSecurityGroupIsDrift(t *testing.T) {
 func TestFieldReport37NoRuleWithoutAPort(t *testing.T) {
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
-	step := blueprint.Step{ID: "security-group/staging-nodes", Kind: blueprint.KindSecurityGroup, Name: "staging-nodes", Spec: blueprint.SecurityGroup{Zone: zone,
-		Stateful: true, InboundDefault: "drop", OutboundDefault: "accept",
+	step := blueprint.Step{ID: "security-group/staging-nodes", Kind: blueprint.KindSecurityGroup, Name: "staging-nodes", Spec: blueprint.SecurityGroup{Name: "staging-nodes",
+		Description: "made by bastide for the estate staging", Zone: zone, BlocksMail: true, Stateful: true, InboundDefault: "drop", OutboundDefault: "accept",
 		Rules: []blueprint.Rule{{Action: "accept", Protocol: "TCP", Direction: "inbound", Range: prefix("198.51.100.7/32").Prefix}}}}
 	mark := len(w.region.Requests(0))
 	_, err := w.cloud().Apply(t.Context(), plan.Action{Step: step, Op: plan.Update}, nil)

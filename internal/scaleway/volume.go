@@ -160,7 +160,10 @@ func volumeChange(v *block.Volume, want blueprint.Volume) *block.UpdateVolumeReq
 		size := scw.Size(want.Size)
 		change.Size = &size
 	}
-	if change.PerfIops == nil && change.Size == nil {
+	if v.Name != want.Name {
+		change.Name = &want.Name
+	}
+	if change.PerfIops == nil && change.Size == nil && change.Name == nil {
 		return nil
 	}
 	return change
@@ -222,5 +225,5 @@ func iopsOf(v *block.Volume) int {
 // volumeSpec leaves out the snapshot, which only means something beside the one
 // that is wanted: see Inventory.origin.
 func (r refs) volumeSpec(v *block.Volume) blueprint.Volume {
-	return blueprint.Volume{Zone: string(v.Zone), Size: estate.Size(v.Size), IOPS: iopsOf(v)}
+	return blueprint.Volume{Name: v.Name, Zone: string(v.Zone), Size: estate.Size(v.Size), IOPS: iopsOf(v)}
 }
