@@ -8,7 +8,7 @@ import (
 // upgradeRDB changes one thing about an instance: its node type, its volume,
 // whether it has a standby or is encrypted, or its major version.
 func upgradeRDB(c *call) (any, error) {
-	i, err := c.readyRDB(c.path("id"))
+	i, err := c.rdb(c.path("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +27,10 @@ func upgradeRDB(c *call) (any, error) {
 	}
 	if err := c.decode(&in); err != nil {
 		return nil, err
+	}
+	// A full volume is what a larger one is for; nothing else is taken meanwhile.
+	if cure := i.Status == "disk_full" && in.VolumeSize > i.Volume.Size; i.Status != "ready" && !cure {
+		return nil, transient("instance", i.ID, i.Status)
 	}
 	asked := 0
 	for _, is := range []bool{in.NodeType != "", in.HA, in.VolumeSize != 0, in.VolumeType != "", in.Encrypt, in.Minor != "", in.Major != nil} {
