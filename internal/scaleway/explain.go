@@ -140,7 +140,7 @@ func (c *Cloud) otherKey() string {
 // permissionSets are IAM's names for what may be done with the things that a
 // refusal names. The first word that is found decides.
 var permissionSets = []struct{ word, set string }{
-	{"rdb", "RelationalDatabasesFullAccess"}, {"database", "RelationalDatabasesFullAccess"}, {"secret", "SecretManagerFullAccess"},
+	{"rdb", "RelationalDatabasesFullAccess"}, {"database", "RelationalDatabasesFullAccess"}, {"endpoint", "RelationalDatabasesFullAccess"},
 	{"volume", "BlockStorageFullAccess"}, {"snapshot", "BlockStorageFullAccess"}, {"block", "BlockStorageFullAccess"},
 	{"namespace", "ContainerRegistryFullAccess"}, {"secret", "SecretManagerFullAccess"}, {"dns", "DomainsDNSFullAccess"},
 	{"ssh", "SSHKeysFullAccess"}, {"gateway", "VPCGatewayFullAccess"}, {"private_network", "PrivateNetworksFullAccess"},
@@ -161,6 +161,9 @@ func (c *Cloud) permit(denied *scw.PermissionsDeniedError) string {
 }
 
 func permissionSet(resource string) string {
+	if resource == "instance" { // of a database; servers are compute_servers
+		return "RelationalDatabasesFullAccess"
+	}
 	for _, p := range permissionSets {
 		if strings.Contains(strings.ToLower(resource), p.word) {
 			return p.set

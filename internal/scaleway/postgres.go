@@ -53,6 +53,7 @@ func (c *Cloud) applyPostgres(ctx context.Context, j job, want blueprint.Postgre
 		return plan.Observed{}, err
 	}
 	defer release()
+	thrownAway := vault.NewPassword()
 	i, fresh, err := ensureNew(ctx, c, forPostgres,
 		func(ctx context.Context) (*rdb.Instance, bool, error) {
 			all, err := c.listPostgres(ctx, stepTag(j.step))
@@ -64,7 +65,7 @@ func (c *Cloud) applyPostgres(ctx context.Context, j job, want blueprint.Postgre
 			}
 			return claimed(c, j.step, staying, err, func(v *rdb.Instance) []string { return v.Tags })
 		},
-		func(ctx context.Context) (*rdb.Instance, error) { return c.createPostgres(ctx, j, want, network) })
+		func(ctx context.Context) (*rdb.Instance, error) { return c.createPostgres(ctx, j, want, network, thrownAway) })
 	if err != nil {
 		return plan.Observed{}, err
 	}
@@ -77,8 +78,7 @@ func (c *Cloud) applyPostgres(ctx context.Context, j job, want blueprint.Postgre
 	return j.done(i.ID, "", string(i.Status), want), nil
 }
 
-func (c *Cloud) createPostgres(ctx context.Context, j job, want blueprint.Postgres, network string) (*rdb.Instance, error) {
-	password := vault.NewPassword()
+func (c *Cloud) createPostgres(ctx context.Context, j job, want blueprint.Postgres, network string, password vault.Secret) (*rdb.Instance, error) {
 	i, err := c.databases.CreateInstance(&rdb.CreateInstanceRequest{Region: c.region, ProjectID: &c.project, Name: j.step.Name, Tags: c.tags(j.step),
 		Engine: want.Engine, NodeType: want.Type, IsHaCluster: want.HighAvailability, DisableBackup: want.Backup.Disabled,
 		UserName: want.FirstUser, Password: password.Reveal(), VolumeType: volumeType(want.IOPS), VolumeSize: scw.Size(want.Size),

@@ -289,8 +289,11 @@ func (p *password) finish(ctx context.Context, v passwordVersion) error {
 	}
 	if !v.live {
 		v.live = true
-		if _, err := p.c.secrets.UpdateSecretVersion(&secret.UpdateSecretVersionRequest{Region: p.c.region, SecretID: p.store, Revision: revision(v.revision),
-			Description: scw.StringPtr(v.description())}, scw.WithContext(ctx)); err != nil {
+		if err := p.c.repeated(ctx, func(ctx context.Context) error {
+			_, err := p.c.secrets.UpdateSecretVersion(&secret.UpdateSecretVersionRequest{Region: p.c.region, SecretID: p.store, Revision: revision(v.revision),
+				Description: scw.StringPtr(v.description())}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
 			return err
 		}
 	}

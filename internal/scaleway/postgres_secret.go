@@ -43,7 +43,10 @@ func (c *Cloud) applyPostgresSecret(ctx context.Context, j job, want blueprint.P
 		return plan.Observed{}, err
 	}
 	if s.Path != want.Path {
-		if s, err = c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Path: &want.Path}, scw.WithContext(ctx)); err != nil {
+		if err := c.repeated(ctx, func(ctx context.Context) error {
+			_, err := c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Path: &want.Path}, scw.WithContext(ctx))
+			return err
+		}); err != nil {
 			return plan.Observed{}, err
 		}
 	}
@@ -64,7 +67,7 @@ func (c *Cloud) bringBack(ctx context.Context, step blueprint.Step) (*secret.Sec
 	return s, true, err
 }
 
-// repeated makes a POST that may be made twice, again while it fails in passing.
+// repeated makes a change that may be made twice, again while it fails in passing.
 func (c *Cloud) repeated(ctx context.Context, change func(context.Context) error) error {
 	for n := 1; ; n++ {
 		err := change(ctx)

@@ -35,11 +35,7 @@ func withPostgres(e *estate.Estate) *estate.Estate {
 }
 
 // postgresEstate is the smallest estate with a database.
-func postgresEstate() *estate.Estate {
-	e := privateEstate(0)
-	e.ControlPlane.Count, e.ControlPlane.Ephemeral, e.Pools = 1, nil, nil
-	return withPostgres(e)
-}
+func postgresEstate() *estate.Estate { return withPostgres(oneNode()) }
 
 // engine notes the passwords that the region's database is given, by user. The
 // region itself keeps only what an engine checks against.

@@ -20,6 +20,7 @@ type scene struct {
 var scenes = map[string]scene{
 	"private estate": {nil, func() *estate.Estate { return privateEstate(2) }},
 	"services":       {oneNode, func() *estate.Estate { return withServices(oneNode()) }},
+	"database":       {oneNode, func() *estate.Estate { return withPostgres(oneNode()) }},
 }
 
 // oneNode is the smallest estate.
