@@ -24,6 +24,7 @@ func furnished() *scaleway.Inventory {
 		at(blueprint.KindServer, "staging-cp-1", blueprint.Server{}),
 		at(blueprint.KindPostgres, "staging-postgres", blueprint.Postgres{Network: "private-network/staging"}),
 		at(blueprint.KindPostgresDatabase, "app", blueprint.PostgresDatabase{Postgres: "postgres/staging-postgres"}),
+		at(blueprint.KindPostgresSecret, "app", blueprint.PostgresSecret{Path: "/bastide/staging/postgres"}),
 		at(blueprint.KindPostgresUser, "app", blueprint.PostgresUser{Postgres: "postgres/staging-postgres"}),
 		at(blueprint.KindBucket, "staging-app", blueprint.Bucket{}),
 		at(blueprint.KindRegistry, "staging", blueprint.Registry{}),
@@ -37,7 +38,7 @@ func furnished() *scaleway.Inventory {
 
 func TestDataIsKeptUnlessNamed(t *testing.T) {
 	t.Parallel()
-	data := []string{"postgres", "postgres-database", "postgres-user", "bucket", "registry", "secret", "store", "cluster-volume"}
+	data := []string{"postgres", "postgres-database", "postgres-secret", "postgres-user", "bucket", "registry", "secret", "store", "cluster-volume"}
 	under := []string{"vpc", "private-network"}
 	without := func(kinds ...string) []string {
 		return slices.DeleteFunc(append(slices.Clone(under), data...), func(k string) bool { return slices.Contains(kinds, k) })
@@ -51,7 +52,7 @@ func TestDataIsKeptUnlessNamed(t *testing.T) {
 		{"a bucket is named", []blueprint.Data{blueprint.DataBuckets}, without("bucket")},
 		{"secrets are not the passwords of users", []blueprint.Data{blueprint.DataSecrets}, without("secret")},
 		{"what only PostgreSQL stood on goes with it", []blueprint.Data{blueprint.DataPostgres},
-			without("vpc", "private-network", "postgres", "postgres-database", "postgres-user")},
+			without("vpc", "private-network", "postgres", "postgres-database", "postgres-secret", "postgres-user")},
 		{"everything is named", blueprint.DataClasses, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +99,7 @@ func wantOrdered(t *testing.T, inv *scaleway.Inventory, td scaleway.Teardown) {
 		seen[k.Item.CloudID] = true
 	}
 	for _, it := range inv.Items {
-		if !seen[it.CloudID] && it.Kind != blueprint.KindPostgresDatabase {
+		if !seen[it.CloudID] && it.Kind != blueprint.KindPostgresDatabase && it.Kind != blueprint.KindPostgresUser {
 			t.Errorf("the %s %s is neither kept nor removed", it.Kind, it.Name)
 		}
 	}

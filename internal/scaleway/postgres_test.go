@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
 
@@ -31,12 +32,26 @@ func TestPostgres(t *testing.T) {
 	if n := len(w.region.Requests(mark)); n > 40 {
 		t.Errorf("an inventory took %d calls", n)
 	}
+	before := w.application("app")
 	if err := w.destroy(t.Context(), w.cloud()); err != nil {
 		t.Fatal(err)
 	}
-	if inv, err := w.cloud().Inventory(t.Context()); err != nil || !inv.Empty() {
-		t.Errorf("inventory after destroy: %+v, %v", inv, err)
+	if i := w.instance(); i.Status != "ready" || w.application("app") != before {
+		t.Errorf("a destroy that names no data leaves the instance %s and another password", i.Status)
 	}
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+	if w.application("app") != before {
+		t.Error("the password changed when the estate was raised again")
+	}
+	if err := w.destroy(t.Context(), w.cloud(), blueprint.DataPostgres); err != nil {
+		t.Fatal(err)
+	}
+	w.wantNothingLeft()
+	w.mustUp() // the secrets are scheduled for deletion and keep their names
+	w.wantConverged()
+	w.wantHalvesEqual()
 }
 
 // Field report 49: versions of a secret cannot be changed, and blind writes pile
