@@ -127,7 +127,8 @@ interrupted.`,
 		return outcome.Refuse(err.Error(), "the command line could not be read", "see "+cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(
-		a.validateCommand(), a.schemaCommand(), a.planCommand(), a.upCommand(), a.statusCommand(), a.destroyCommand(), a.unlockCommand(), a.costCommand(), a.graphCommand(),
+		a.validateCommand(), a.schemaCommand(), a.planCommand(), a.upCommand(), a.statusCommand(), a.doctorCommand(), a.destroyCommand(), a.unlockCommand(),
+		a.costCommand(), a.graphCommand(),
 		a.renderCommand(), a.secretsCommand(), a.doorCommand(), a.kubeconfigCommand(), a.talosconfigCommand(),
 		a.simCommand(), a.rehearseCommand(), a.versionCommand(),
 	)

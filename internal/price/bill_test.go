@@ -136,7 +136,7 @@ func TestAMachineThatIsOffCostsItsVolumesOnly(t *testing.T) {
 }
 
 func TestHighAvailabilityDoublesTheNodeAlone(t *testing.T) {
-	one := blueprint.Postgres{Type: "DB-PRO2-XXS", Size: 10 * estate.GB, IOPS: 5000, Backup: "off"}
+	one := blueprint.Postgres{Type: "DB-PRO2-XXS", Size: 10 * estate.GB, IOPS: 5000, Backup: blueprint.BackupSchedule{Disabled: true}}
 	two := one
 	two.HighAvailability = true
 	cost := func(s blueprint.Postgres) Cost {

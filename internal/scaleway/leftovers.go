@@ -68,24 +68,13 @@ func (c *Cloud) WholeInventory(ctx context.Context) (*Inventory, error) {
 // findControllerBalancers looks in every zone of the region: a service may ask
 // for a load balancer in another zone than its nodes.
 func (c *Cloud) findControllerBalancers(ctx context.Context, r *remains) error {
-	zones := slices.DeleteFunc(slices.Clone(c.balancers.Zones()), func(z scw.Zone) bool {
-		region, err := z.Region()
-		return err != nil || region != c.region
-	})
-	if !slices.Contains(zones, c.zone) {
-		zones = append(zones, c.zone)
-	}
-	all := make([][]*lb.LB, len(zones))
-	if err := together(ctx, len(zones), func(ctx context.Context, i int) (err error) {
-		all[i], err = c.listBalancersIn(ctx, zones[i], nil)
-		return err
-	}); err != nil {
+	var err error
+	if r.balancers, err = inZones(ctx, c, c.allBalancersIn); err != nil {
 		return err
 	}
-	r.balancers = slices.Concat(all...)
 	made := slices.DeleteFunc(slices.Clone(r.balancers), func(b *lb.LB) bool { return !has(b.Tags, tagCloudController) })
 	attached := make([][]*lb.PrivateNetwork, len(made))
-	err := together(ctx, len(made), func(ctx context.Context, i int) (err error) {
+	err = together(ctx, len(made), func(ctx context.Context, i int) (err error) {
 		attached[i], err = c.listAttachmentsIn(ctx, made[i].Zone, made[i].ID)
 		if notFound(err) {
 			err = nil // it was being deleted and is gone now

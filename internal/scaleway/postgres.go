@@ -65,7 +65,9 @@ func (c *Cloud) applyPostgres(ctx context.Context, j job, want blueprint.Postgre
 			}
 			return claimed(c, j.step, staying, err, func(v *rdb.Instance) []string { return v.Tags })
 		},
-		func(ctx context.Context) (*rdb.Instance, error) { return c.createPostgres(ctx, j, want, network, thrownAway) })
+		func(ctx context.Context) (*rdb.Instance, error) {
+			return c.createPostgres(ctx, j, want, network, thrownAway)
+		})
 	if err != nil {
 		return plan.Observed{}, err
 	}

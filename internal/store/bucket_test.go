@@ -166,7 +166,7 @@ func TestFieldReport59StoresWithoutChecksums(t *testing.T) {
 	if _, err := s.get(t.Context(), j.key); err != nil {
 		t.Error(err)
 	}
-	if kept, err := s.Retire(t.Context(), h); kept || err != nil {
+	if kept, err := s.Retire(t.Context(), h, false); kept || err != nil {
 		t.Errorf("%v, %v", kept, err)
 	}
 
@@ -223,7 +223,7 @@ func TestTroubleInObjectStorage(t *testing.T) {
 					t.Errorf("call %d: two hold the lock", nth)
 				}
 				h.Release(t.Context())
-				if kept, err := s.Retire(t.Context(), p.acquire(s)); kept || err != nil {
+				if kept, err := s.Retire(t.Context(), p.acquire(s), false); kept || err != nil {
 					t.Errorf("call %d: %v, %v", nth, kept, err)
 				}
 				if there, err := s.Exists(t.Context()); there || err != nil {

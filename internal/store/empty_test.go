@@ -147,7 +147,7 @@ func TestTheBucketEndsWithTheEstate(t *testing.T) {
 	if _, err := s.put(t.Context(), "etcd/2026-11-30", []byte("a backup"), "application/age"); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := s.Retire(t.Context(), h); !kept || err != nil {
+	if kept, err := s.Retire(t.Context(), h, false); !kept || err != nil {
 		t.Fatalf("%v, %v", kept, err)
 	}
 	if got := p.keys(s.Bucket); len(got) != 4 {
@@ -157,7 +157,7 @@ func TestTheBucketEndsWithTheEstate(t *testing.T) {
 	if err := s.Empty(t.Context(), EmptyOptions{Keep: func(key string) bool { return !strings.HasPrefix(key, "etcd/") }}); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := s.Retire(t.Context(), p.acquire(s)); kept || err != nil {
+	if kept, err := s.Retire(t.Context(), p.acquire(s), false); kept || err != nil {
 		t.Fatalf("%v, %v", kept, err)
 	}
 	var log []api.Request

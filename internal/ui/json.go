@@ -61,6 +61,12 @@ type VerdictDocument struct {
 	Verdict
 }
 
+// DiagnosisDocument is what doctor found: {"type":"diagnosis"}.
+type DiagnosisDocument struct {
+	Type string `json:"type"`
+	Diagnosis
+}
+
 // TableDocument is any list; its type is the table's kind.
 type TableDocument struct {
 	Type string              `json:"type"`
@@ -159,6 +165,15 @@ func (j *jsonPrinter) Status(s Status) {
 func (j *jsonPrinter) Verdict(v Verdict) {
 	v.Checks = append([]Check{}, v.Checks...)
 	j.document(VerdictDocument{"verdict", v})
+}
+
+func (j *jsonPrinter) Diagnosis(d Diagnosis) {
+	checks := append([]Examined{}, d.Checks...)
+	for i := range checks {
+		checks[i].Findings = append([]Finding{}, checks[i].Findings...)
+	}
+	d.Checks = checks
+	j.document(DiagnosisDocument{"diagnosis", d})
 }
 
 func (j *jsonPrinter) Table(t Table) {

@@ -54,6 +54,7 @@ type Printer interface {
 	Table(Table)
 	Timeline(Timeline)
 	Verdict(Verdict)
+	Diagnosis(Diagnosis)
 	// Result prints a sentence or a block of text, or the document that says
 	// the same; kind is the document's type.
 	Result(kind, text string, document any)
