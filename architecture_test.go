@@ -25,7 +25,7 @@ var house = map[string]room{
 	"estate":    {[]string{"outcome"}, "the file is read without knowing what will be built from it"},
 	"blueprint": {[]string{"estate"}, "a pure function of the file; it must not be able to ask the cloud"},
 	"plan":      {[]string{"blueprint", "estate"}, "pure comparison; it must not be able to change what it compares"},
-	"price":     {[]string{"blueprint", "plan", "estate"}, "arithmetic over a plan; prices are given to it"},
+	"price":     {[]string{"blueprint", "plan"}, "arithmetic over a plan; prices are given to it"},
 	"picture":   {[]string{"blueprint", "plan"}, "it draws values and can ask nobody"},
 	"vault":     {[]string{"estate", "outcome"}, "few may touch secrets, and secrets need nobody"},
 	"door":      {[]string{"estate", "outcome"}, "a way in knows addresses and keys, not what is behind them"},

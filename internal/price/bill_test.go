@@ -184,3 +184,16 @@ func TestWhatNobodyHasAPriceForIsSaid(t *testing.T) {
 		t.Errorf("the sentence hides it: %s", b.Sentence())
 	}
 }
+
+// novelty is a kind that nobody told this room about.
+type novelty struct{}
+
+func (novelty) Kind() blueprint.Kind              { return "novelty" }
+func (novelty) Attributes() []blueprint.Attribute { return nil }
+
+func TestAKindThatIsNewIsNotFree(t *testing.T) {
+	g := &blueprint.Graph{Steps: []blueprint.Step{{ID: "novelty/x", Kind: "novelty", Name: "x", Spec: novelty{}}}}
+	if open := Make(g, nil, Table()).NotPriced(); len(open) != 1 || open[0].NotPriced != "how it is billed is not known to this build" {
+		t.Errorf("lines %+v", open)
+	}
+}

@@ -38,7 +38,7 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 	case blueprint.Postgres:
 		return postgres(s), true
 	case blueprint.PostgresUser:
-		return []Part{{What: "1 version of its password's secret", Item: "secret-version", Count: 1}}, true
+		return []Part{{What: "1 version of its password's secret", Item: "secret-version", Count: int64(min(s.Secret, 1))}}, true
 	case blueprint.Secret:
 		return []Part{{What: "versions of the secret", Item: "secret-version", Open: "how many versions it gets is not in the file"}}, true
 	case blueprint.Bucket:
@@ -52,7 +52,23 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 		}
 		return []Part{{What: "private images", Item: "registry", Open: "how much is pushed into it is not in the file"}}, true
 	}
-	return nil, false
+	if gratis(spec.Kind()) {
+		return nil, false
+	}
+	return []Part{{What: string(spec.Kind()), Open: "how it is billed is not known to this build"}}, true
+}
+
+// gratis are the kinds that Scaleway asks nothing for, and those that are no
+// thing of Scaleway's at all. A kind that is not here has a price or says that
+// it has none: nothing is free because it was forgotten.
+func gratis(k blueprint.Kind) bool {
+	switch k {
+	case blueprint.KindVPC, blueprint.KindPrivateNetwork, blueprint.KindSSHKey, blueprint.KindAddress, blueprint.KindGatewayNetwork,
+		blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindPrivateNIC, blueprint.KindPower,
+		blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend, blueprint.KindPostgresDatabase, blueprint.KindDNSRecord:
+		return true
+	}
+	return k.Cluster()
 }
 
 func one(what, item string) []Part { return []Part{{What: what, Item: Item(item), Count: 1}} }
