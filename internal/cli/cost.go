@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/plan"
 	"bastide/internal/price"
 	"bastide/internal/session"
@@ -25,6 +26,7 @@ Without an API key, or with --offline, the file alone is priced from the table.`
 		Example: `  bastide cost examples/private --offline
   bastide cost envs/staging --output json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.need = estate.Layout
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
 				alone, err := a.alone(s, offline, "the file alone is priced, from the table")
 				if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/picture"
 	"bastide/internal/session"
@@ -37,6 +38,9 @@ Without an API key, or with --offline, it is the file that is drawn.`,
 				return outcome.Refuse(fmt.Sprintf("--of %s cannot be drawn with --offline", of), "only the file can be drawn without asking anybody", "leave out one of the two")
 			}
 			a.patience = 5 * time.Second
+			if of == "file" || offline {
+				a.need = estate.Layout
+			}
 			if of == "live" {
 				a.patience = time.Nanosecond // what there is now
 			}
