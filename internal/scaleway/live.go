@@ -40,6 +40,7 @@ func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 		inv.missing(s, &live)
 	}
 	inv.nameless(g, &live)
+	inv.astray(g, &live)
 	return live
 }
 
