@@ -45,7 +45,7 @@ var afflictions = map[string]fault.HTTPRule{
 }
 
 var products = []string{"/**", "/vpc/**", "/vpc-gw/**", "/ipam/**", "/iam/**", "/instance/**", "/instance/**/servers", "/instance/**/private_nics", "/instance/**/action",
-	"/block/**", "/registry/**", "/secret-manager/**", "/domain/**", "/lb/**", "/lb/**/private-networks", "/lb/**/backends"}
+	"/block/**", "/registry/**", "/secret-manager/**", "/secret-manager/**/versions", "/domain/**", "/rdb/**", "/rdb/**/users", "/rdb/**/instances", "/lb/**", "/lb/**/private-networks", "/lb/**/backends"}
 
 // scripts draws fault scripts of up to four rules. Rules end: a region that
 // fails for ever is another test.
@@ -73,7 +73,7 @@ func scripts(t *rapid.T) fault.Script {
 // nothing doubled. The same for taking it down.
 func TestAnyFaultsConverge(t *testing.T) {
 	t.Parallel()
-	whole := scene{nil, smallServices}.fresh(t)
+	whole := scene{nil, allServices}.fresh(t)
 	whole.mustUp()
 	want := whole.census()
 	// A fifth of rapid's usual number takes some seconds; -rapid.checks asks for
@@ -85,7 +85,7 @@ func TestAnyFaultsConverge(t *testing.T) {
 	}
 	ends := map[string]*[5]atomic.Int32{"up": {}, "destroy": {}}
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorldAt(t, smallServices(), 200)
+		w := newWorldAt(t, allServices(), 200)
 		w.seed(exampleDomain)
 		defer w.region.Close()
 		calm := *w
@@ -116,8 +116,8 @@ func TestAnyFaultsConverge(t *testing.T) {
 		if w.wantConverged(); t.Failed() {
 			rt.FailNow()
 		}
-		afflicted("destroy", func() error { return w.destroy(t.Context(), w.cloud()) })
-		if err := w.destroy(t.Context(), w.cloud()); err != nil {
+		afflicted("destroy", func() error { return w.raze(t.Context(), w.cloud()) })
+		if err := w.raze(t.Context(), w.cloud()); err != nil {
 			rt.Fatalf("destroy again, without faults: %v", err)
 		}
 		if got := w.census(); minusDefaults(got) != minusDefaults(empty) {
@@ -157,14 +157,14 @@ func late(path string, by time.Duration, once *atomic.Bool) func(http.RoundTripp
 // second one would stay.)
 func TestLateCreationIsNotDoubled(t *testing.T) {
 	t.Parallel()
-	whole := scene{nil, smallServices}.fresh(t)
+	whole := scene{nil, allServices}.fresh(t)
 	whole.mustUp()
 	want := whole.census()
 	for _, path := range []string{"/vpcs", "/private-networks", "/ips", "/gateways", "/gateway-networks", "/security_groups", "/placement_groups", "/volumes", "/servers",
-		"/private_nics", "/lbs", "/attach-private-network", "/backends", "/frontends", "/ssh-keys", "/namespaces", "/secrets"} {
+		"/private_nics", "/lbs", "/attach-private-network", "/backends", "/frontends", "/ssh-keys", "/namespaces", "/secrets", "/rdb/v1/regions/fr-par/instances", "/users", "/databases", "/versions"} {
 		t.Run(strings.Trim(path, "/"), func(t *testing.T) {
 			t.Parallel()
-			w := newWorldAt(t, smallServices(), 100)
+			w := newWorldAt(t, allServices(), 100)
 			w.seed(exampleDomain)
 			w.attempt = 300 * time.Millisecond
 			if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{{Method: "GET", Path: "/**", Stale: fault.Duration(2e9)}}}); err != nil {

@@ -220,6 +220,12 @@ func (w *world) mustUp() {
 	}
 }
 
+// raze is a destroy that names all data.
+func (w *world) raze(ctx context.Context, c *scaleway.Cloud) error {
+	w.Helper()
+	return w.destroy(ctx, c, blueprint.DataClasses...)
+}
+
 // destroy takes everything down, each removal as soon as it may go.
 func (w *world) destroy(ctx context.Context, c *scaleway.Cloud, named ...blueprint.Data) error {
 	w.Helper()

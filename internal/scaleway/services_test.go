@@ -21,6 +21,9 @@ import (
 // smallServices is a private estate with all of the small services.
 func smallServices() *estate.Estate { return withServices(privateEstate(1)) }
 
+// allServices has the database too.
+func allServices() *estate.Estate { return withPostgres(smallServices()) }
+
 func newServicesWorld(t testing.TB, e *estate.Estate) *world {
 	t.Helper()
 	return scene{nil, func() *estate.Estate { return e }}.fresh(t)
@@ -56,7 +59,7 @@ func TestSmallServices(t *testing.T) {
 	if n := len(w.region.Requests(mark)); n > 40 {
 		t.Errorf("an inventory took %d calls", n)
 	}
-	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+	if err := w.raze(t.Context(), w.cloud()); err != nil {
 		t.Fatal(err)
 	}
 	inv, err := w.cloud().Inventory(t.Context())
@@ -104,7 +107,7 @@ func TestProductsThatTheFileDoesNotUse(t *testing.T) {
 				t.Errorf("unread %q, warnings %q", inv.Unread, inv.Warnings)
 			}
 			wantError(t, inv.Complete(), outcome.Unknown, what, "may not read")
-			if err := w.destroy(t.Context(), w.cloud()); err != nil {
+			if err := w.raze(t.Context(), w.cloud()); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -154,7 +154,7 @@ func (s scene) killDestroys(t *testing.T) {
 			w.mustUp()
 			ctx, cancel := context.WithCancel(t.Context())
 			kill, dead := killAt(n, after, cancel)
-			err := w.destroy(ctx, w.cloud(kill))
+			err := w.raze(ctx, w.cloud(kill))
 			cancel()
 			if !dead.Load() {
 				if err != nil {
@@ -164,7 +164,7 @@ func (s scene) killDestroys(t *testing.T) {
 			}
 			kills++
 			w.served.drain()
-			if err := w.destroy(t.Context(), w.cloud()); err != nil {
+			if err := w.raze(t.Context(), w.cloud()); err != nil {
 				t.Fatalf("killed at %d (after: %v) and repeated: %v", n, after, err)
 			}
 			w.wantNothingLeft()
@@ -189,7 +189,7 @@ func TestUpAfterKilledDestroy(t *testing.T) {
 		w.mustUp()
 		ctx, cancel := context.WithCancel(t.Context())
 		kill, _ := killAt(n, true, cancel)
-		if err := w.destroy(ctx, w.cloud(kill)); err == nil {
+		if err := w.raze(ctx, w.cloud(kill)); err == nil {
 			break
 		}
 		cancel()
@@ -268,7 +268,7 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 				if got := w.census(); got != want {
 					t.Fatalf("got\n%s\nwant\n%s", got, want)
 				}
-				if err := w.destroy(t.Context(), w.cloud()); err != nil {
+				if err := w.raze(t.Context(), w.cloud()); err != nil {
 					t.Fatal(err)
 				}
 				w.wantNothingLeft()
@@ -355,7 +355,7 @@ func (w *world) listingsThatFail(t *testing.T, unused []string) {
 			if err := w.up(t.Context(), cloud); ofUp[path] && outcome.CodeOf(err) != outcome.Unknown {
 				t.Errorf("up, %s %s: want exit code 4, got %v", path, name, err)
 			}
-			if err := w.destroy(t.Context(), cloud); outcome.CodeOf(err) != outcome.Unknown {
+			if err := w.raze(t.Context(), cloud); outcome.CodeOf(err) != outcome.Unknown {
 				t.Errorf("destroy, %s %s: want exit code 4, got %v", path, name, err)
 			}
 			if n, which := w.writes(mark); n > 0 {
@@ -379,7 +379,7 @@ func TestStaleReads(t *testing.T) {
 	w.mustUp()
 	w.settled()
 	w.wantConverged()
-	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+	if err := w.raze(t.Context(), w.cloud()); err != nil {
 		t.Fatal(err)
 	}
 	w.settled()
