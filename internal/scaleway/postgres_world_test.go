@@ -110,7 +110,11 @@ func newPostgresWorld(t testing.TB, e *estate.Estate) *postgresWorld {
 
 func newPostgresWorldAt(t testing.TB, e *estate.Estate, speed float64) *postgresWorld {
 	t.Helper()
-	region := api.New(api.Options{Clock: clock.New(speed)})
+	return newPostgresWorldIn(t, e, api.New(api.Options{Clock: clock.New(speed)}), speed)
+}
+
+func newPostgresWorldIn(t testing.TB, e *estate.Estate, region *api.Region, speed float64) *postgresWorld {
+	t.Helper()
 	t.Cleanup(region.Close)
 	if err := region.Seed(api.Seed{Projects: []api.SeedProject{{ID: project}},
 		Snapshots: []api.SeedSnapshot{{Project: project, Name: e.Talos.Snapshot, Zone: zone, SizeBytes: 10e9}}}); err != nil {
