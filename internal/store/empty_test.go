@@ -172,3 +172,26 @@ func TestTheBucketEndsWithTheEstate(t *testing.T) {
 		t.Errorf("the last calls are %v, want %v", last[len(last)-4:], want)
 	}
 }
+
+// Field report 47: the bucket with backups and their old versions is kept, and
+// goes whole when its data is named.
+func TestFieldReport47TheEstatesBucketIsKeptUnlessNamed(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(Terms{})
+	h := p.acquire(s)
+	p.full(s.Bucket)
+	before := p.keys(s.Bucket)
+	if kept, err := s.Retire(t.Context(), h, false); !kept || err != nil {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	if after := p.keys(s.Bucket); !slices.Equal(after, before) {
+		t.Errorf("kept %v of %v", after, before)
+	}
+	if kept, err := s.Retire(t.Context(), h, true); kept || err != nil {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	if there, err := s.Exists(t.Context()); there || err != nil {
+		t.Errorf("%v, %v", there, err)
+	}
+	p.made(otherProject, nil, "") // the name is free again
+}
