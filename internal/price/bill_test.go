@@ -39,7 +39,7 @@ var free = map[blueprint.Kind]bool{
 	blueprint.KindVPC: true, blueprint.KindPrivateNetwork: true, blueprint.KindSSHKey: true, blueprint.KindAddress: true,
 	blueprint.KindGatewayNetwork: true, blueprint.KindSecurityGroup: true, blueprint.KindPlacementGroup: true, blueprint.KindPrivateNIC: true,
 	blueprint.KindPower: true, blueprint.KindLBAttachment: true, blueprint.KindLBBackend: true, blueprint.KindLBFrontend: true,
-	blueprint.KindPostgresDatabase: true, blueprint.KindDNSRecord: true,
+	blueprint.KindPostgresDatabase: true, blueprint.KindPostgresUser: true, blueprint.KindDNSRecord: true,
 }
 
 func TestEveryStepIsPricedFreeOrNamed(t *testing.T) {

@@ -37,8 +37,8 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 		return one(strings.ToUpper(s.Type), "load-balancer/"+strings.ToUpper(s.Type)), true
 	case blueprint.Postgres:
 		return postgres(s), true
-	case blueprint.PostgresUser:
-		return []Part{{What: "1 version of its password's secret", Item: "secret-version", Count: int64(min(s.Secret, 1))}}, true
+	case blueprint.PostgresSecret:
+		return one("1 version of a password", "secret-version"), true
 	case blueprint.Secret:
 		return []Part{{What: "versions of the secret", Item: "secret-version", Open: "how many versions it gets is not in the file"}}, true
 	case blueprint.Bucket:
@@ -65,7 +65,8 @@ func gratis(k blueprint.Kind) bool {
 	switch k {
 	case blueprint.KindVPC, blueprint.KindPrivateNetwork, blueprint.KindSSHKey, blueprint.KindAddress, blueprint.KindGatewayNetwork,
 		blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindPrivateNIC, blueprint.KindPower,
-		blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend, blueprint.KindPostgresDatabase, blueprint.KindDNSRecord:
+		blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend, blueprint.KindPostgresDatabase,
+		blueprint.KindPostgresUser, blueprint.KindDNSRecord:
 		return true
 	}
 	return k.Cluster()

@@ -17,6 +17,7 @@ const (
 	groupShared   = "security and placement"
 	groupBalancer = "load balancer"
 	groupCluster  = "cluster"
+	groupServices = "services"
 )
 
 var groupOf = map[blueprint.Kind]string{
@@ -27,6 +28,9 @@ var groupOf = map[blueprint.Kind]string{
 	blueprint.KindLoadBalancer: groupBalancer, blueprint.KindLBAttachment: groupBalancer, blueprint.KindLBBackend: groupBalancer,
 	blueprint.KindLBFrontend:    groupBalancer,
 	blueprint.KindEtcdBootstrap: groupCluster, blueprint.KindEtcdMembers: groupCluster, blueprint.KindKubernetesNodes: groupCluster,
+	blueprint.KindPostgres: groupServices, blueprint.KindPostgresDatabase: groupServices, blueprint.KindPostgresSecret: groupServices,
+	blueprint.KindPostgresUser: groupServices, blueprint.KindBucket: groupServices, blueprint.KindRegistry: groupServices,
+	blueprint.KindSecret: groupServices, blueprint.KindEdgeIP: groupServices, blueprint.KindDNSRecord: groupServices,
 }
 
 func groupName(s blueprint.Step) string {
@@ -39,7 +43,8 @@ func groupName(s blueprint.Step) string {
 	return "other"
 }
 
-// rank orders the groups: what is shared first, then nodes, then the cluster.
+// rank orders the groups: what is shared first, then nodes, the cluster and the
+// services beside it.
 func rank(group string) int {
 	for i, g := range []string{groupNetwork, groupGateway, groupShared, groupBalancer} {
 		if g == group {
@@ -51,6 +56,8 @@ func rank(group string) int {
 		return 10
 	case group == groupCluster:
 		return 20
+	case group == groupServices:
+		return 25
 	}
 	return 30
 }
