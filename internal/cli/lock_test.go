@@ -180,6 +180,9 @@ func TestALockedEstateIsNotChanged(t *testing.T) {
 	if code, text := s.run("unlock", s.Env); code != outcome.Done || !strings.Contains(text, h.ID) || !strings.Contains(text, "bastide up of the other one") {
 		t.Errorf("unlock: %d\n%s", code, text)
 	}
+	if code, text := s.run("unlock", s.Env, "--output", "json"); code != outcome.Done || !strings.Contains(text, `"locked":true`) || !strings.Contains(text, h.ID) {
+		t.Errorf("unlock, JSON: %d\n%s", code, text)
+	}
 	if code, text := s.run("unlock", s.Env, "00112233445566aa"); code != outcome.Refused || !strings.Contains(text, h.ID) {
 		t.Errorf("unlock with another id: %d\n%s", code, text)
 	}

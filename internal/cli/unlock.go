@@ -7,6 +7,7 @@ import (
 
 	"bastide/internal/estate"
 	"bastide/internal/session"
+	"bastide/internal/store"
 )
 
 func (a *app) unlockCommand() *cobra.Command {
@@ -32,20 +33,37 @@ really ended: one that lives stops before its next change when its lock is gone.
 	}
 }
 
+// lockDocument is what unlock tells programs.
+type lockDocument struct {
+	Locked bool `json:"locked"`
+	// Lock is the one that is held or, with Locked false, that was removed.
+	Lock        *store.Lock `json:"lock,omitempty"`
+	RenewedAgo  float64     `json:"renewedAgoSeconds,omitempty"` // by the store's clock
+	Expired     bool        `json:"expired,omitempty"`
+	HolderEnded bool        `json:"holderEnded,omitempty"` // seen for certain, on this machine
+}
+
+func document(s *store.State, locked bool) lockDocument {
+	if s == nil {
+		return lockDocument{}
+	}
+	return lockDocument{Locked: locked, Lock: &s.Lock, RenewedAgo: s.Age.Seconds(), Expired: s.Expired, HolderEnded: s.Ended}
+}
+
 func (a *app) holder(ctx context.Context, s *session.Session) error {
 	kept, err := s.Store()
 	if err != nil {
 		return err
 	}
 	there, err := kept.Current(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case there == nil:
-		a.ui.Result("lock", s.Estate.Name+" is not locked", nil)
-	default:
-		a.ui.Result("lock", there.String()+"\nremove it, if that run does not live any more, with "+s.UnlockCommand()+" "+there.ID, there.Lock)
 	}
+	text := s.Estate.Name + " is not locked"
+	if there != nil {
+		text = there.String() + "\nremove it, if that run does not live any more, with " + s.UnlockCommand() + " " + there.ID
+	}
+	a.ui.Result("lock", text, document(there, true))
 	return nil
 }
 
@@ -55,13 +73,13 @@ func (a *app) unlock(ctx context.Context, s *session.Session, id string) error {
 		return err
 	}
 	was, err := kept.Unlock(ctx, id, s.UnlockCommand())
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case was == nil:
-		a.ui.Result("lock", s.Estate.Name+" is not locked", nil)
-	default:
-		a.ui.Result("lock", s.Estate.Name+" is unlocked: "+was.String(), was.Lock)
 	}
+	text := s.Estate.Name + " is not locked"
+	if was != nil {
+		text = s.Estate.Name + " is unlocked: the lock was that of " + was.Command + ", of " + was.Holder.User + " on " + was.Holder.Host
+	}
+	a.ui.Result("lock", text, document(was, false))
 	return nil
 }

@@ -32,7 +32,7 @@ func (s *Store) hold(l Lock, o object, from time.Time, over *State) *Held {
 	h := &Held{ID: l.ID, s: s, lock: l, now: o, good: from.Add(s.o.Terms.Life), confirmed: time.Now(), stop: make(chan struct{}), cancel: func(error) {}}
 	if over != nil {
 		why := "it had expired"
-		if over.HolderIs != "" {
+		if over.Ended {
 			why = "that process has ended without releasing it"
 		}
 		s.o.Notice(fmt.Sprintf("the lock %s of %s on %s (process %d, %s) was taken over: %s, %s after it was renewed last",

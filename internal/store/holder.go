@@ -66,12 +66,13 @@ func startOf(pid int) string {
 	return fields[19]
 }
 
-// gone says that the holder is certain to have ended: it ran under this very
-// kernel and in this very container, and its number is nobody's now, or another
-// process's. Of a holder elsewhere nothing is known.
+// gone says that the holder is certain to have ended: it ran on this host, under
+// this very kernel and in this very container, and its number is nobody's now, or
+// another process's. Of a holder elsewhere nothing is known.
 func (h Holder) gone() bool {
+	host, err := os.Hostname() // clones of a running machine share all the rest
 	boot, namespace := numbering()
-	if boot == "" || h.Boot != boot || h.Namespace != namespace || h.PID <= 0 || h.Started == "" {
+	if err != nil || h.Host != host || boot == "" || h.Boot != boot || h.Namespace != namespace || h.PID <= 0 || h.Started == "" {
 		return false
 	}
 	if err := syscall.Kill(h.PID, 0); errors.Is(err, syscall.ESRCH) {

@@ -36,9 +36,9 @@ type Request struct {
 // State is a lock as it is found.
 type State struct {
 	Lock
-	Age      time.Duration // since it was taken or renewed, by the store's clock
-	Expired  bool          // nobody renews it any more
-	HolderIs string        // what is known of the holder: "gone", or ""
+	Age     time.Duration // since it was taken or renewed, by the store's clock
+	Expired bool          // nobody renews it any more
+	Ended   bool          // the holder ran on this machine and has certainly ended
 
 	object object
 }
@@ -73,9 +73,7 @@ func (s *Store) current(ctx context.Context) (*State, error) {
 	if life, err := time.ParseDuration(st.Life); err == nil && life > 0 {
 		st.Expired = st.Age > life+grace
 	}
-	if st.Holder.gone() {
-		st.HolderIs = "gone"
-	}
+	st.Ended = st.Holder.gone()
 	return st, nil
 }
 
@@ -122,7 +120,7 @@ func (s *Store) Acquire(ctx context.Context, r Request) (*Held, error) {
 			when, over = fresh, nil
 		case there.ID == mine.ID: // the answer was lost, the write was not
 			return s.hold(mine, there.object, from, over), nil
-		case there.Expired || there.HolderIs != "":
+		case there.Expired || there.Ended:
 			when, over = unchanged(there.object.etag), there
 		default:
 			return nil, s.taken(there, r)
@@ -172,7 +170,7 @@ func (s *State) String() string {
 	text := fmt.Sprintf("%s of %s on %s (process %d) holds the lock %s since %s and renewed it %s ago",
 		s.Command, s.Holder.User, s.Holder.Host, s.Holder.PID, s.ID, s.Acquired.Format(time.RFC3339), s.Age.Round(time.Second))
 	switch {
-	case s.HolderIs != "":
+	case s.Ended:
 		text += "; that process has ended"
 	case s.Expired:
 		text += "; it has expired"

@@ -97,8 +97,9 @@ func (p *place) leave(s *Store, h Holder) Lock {
 // cannot be seen it is refused with everything that a person needs to decide.
 func TestFieldReport60TheLockOfADeadProcess(t *testing.T) {
 	dead := ended(t)
-	elsewhere, restarted, contained, unknown := dead, dead, dead, dead
+	elsewhere, cloned, restarted, contained, unknown := dead, dead, dead, dead, dead
 	elsewhere.Host, elsewhere.Boot = "build-7", "other"
+	cloned.Host = "build-8"
 	restarted.Boot = "before the last start"
 	contained.Namespace = "pid:[1]"
 	unknown.Boot, unknown.Namespace, unknown.Started = "", "", ""
@@ -112,6 +113,7 @@ func TestFieldReport60TheLockOfADeadProcess(t *testing.T) {
 		"number is used again":   {reused, true},
 		"lives here":             {self(), false},
 		"on another machine":     {elsewhere, false},
+		"on a clone of this one": {cloned, false},
 		"before a restart":       {restarted, false},
 		"in another container":   {contained, false},
 		"a system without /proc": {unknown, false},
