@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"bastide/internal/estate"
-	"bastide/internal/plan"
 	"bastide/internal/price"
 	"bastide/internal/session"
 )
@@ -74,19 +73,4 @@ func bill(ctx context.Context, s *session.Session, alone bool) (price.Bill, erro
 		return price.Bill{}, err
 	}
 	return price.Make(v.Graph, &v.Live, quote.Book(10*time.Second)), nil
-}
-
-// priced surveys the estate and prices the plan beside it. The catalogue is
-// asked meanwhile and hardly waited for: a plan is complete without it.
-func (a *app) priced(ctx context.Context, s *session.Session) (*session.Survey, plan.Plan, *price.Bill, error) {
-	quote, err := s.Quote(ctx)
-	if err != nil {
-		return nil, plan.Plan{}, nil, err
-	}
-	v, err := s.Survey(ctx)
-	if err != nil {
-		return nil, plan.Plan{}, nil, err
-	}
-	bill := price.Make(v.Graph, &v.Live, quote.Book(time.Second))
-	return v, v.Plan(), &bill, nil
 }

@@ -24,11 +24,11 @@ written. Values that cannot be known before the run say why.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.patience = 5 * time.Second // a look or two: a person is waiting
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
-				_, p, bill, err := a.priced(ctx, s)
+				v, p, err := a.look(ctx, s)
 				if err != nil {
 					return err
 				}
-				a.ui.Plan(p, bill)
+				a.show(v, p)
 				if len(p.Having(plan.Unknown)) > 0 {
 					return run.Blocked(p)
 				}

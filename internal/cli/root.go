@@ -16,6 +16,7 @@ import (
 
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
+	"bastide/internal/session"
 	"bastide/internal/ui"
 )
 
@@ -39,12 +40,13 @@ type app struct {
 	cancel  context.CancelFunc
 	// progress is the account that notes about nodes go to, while there is one.
 	progress    atomic.Pointer[ui.Progress]
-	waiting     sync.Map      // nodes of which it was said that they are waited for
-	writes      bool          // only up, destroy and unlock may change something at Scaleway
-	need        estate.Need   // how much of the environment's file the command stands on
-	environment bool          // an environment was opened: the command is about what lives
-	patience    time.Duration // how long nodes that do not answer are looked for
-	resume      string        // the command that goes on after a failure, once something was begun
+	waiting     sync.Map       // nodes of which it was said that they are waited for
+	writes      bool           // only up, destroy and unlock may change something at Scaleway
+	need        estate.Need    // how much of the environment's file the command stands on
+	environment bool           // an environment was opened: the command is about what lives
+	patience    time.Duration  // how long nodes that do not answer are looked for
+	quote       *session.Quote // prices, once they were asked for
+	resume      string         // the command that goes on after a failure, once something was begun
 }
 
 // Main runs one command line and returns the process's exit code.

@@ -10,6 +10,7 @@ import (
 
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
+	"bastide/internal/price"
 	"bastide/internal/run"
 	"bastide/internal/session"
 	"bastide/internal/talos"
@@ -42,11 +43,11 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verb
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
-	v, p, bill, err := a.priced(ctx, s)
+	v, p, err := a.look(ctx, s)
 	if err != nil {
 		return err
 	}
-	a.ui.Plan(p, bill)
+	a.show(v, p)
 	if !p.Empty() {
 		if v, err = a.raise(ctx, s, path, v, p, yes); err != nil {
 			return err
@@ -55,13 +56,28 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verb
 	return a.judge(s.Estate.Name, s.Verify(ctx, v), verbose || a.output == "json")
 }
 
-// look reads what is there and compares it with the file.
+// look reads what is there and compares it with the file. Beside that the
+// catalogue is asked for prices, once.
 func (a *app) look(ctx context.Context, s *session.Session) (*session.Survey, plan.Plan, error) {
+	if a.quote == nil {
+		quote, err := s.Quote(ctx)
+		if err != nil {
+			return nil, plan.Plan{}, err
+		}
+		a.quote = quote
+	}
 	v, err := s.Survey(ctx)
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}
 	return v, v.Plan(), nil
+}
+
+// show prints a plan with its price. The catalogue is hardly waited for: a plan
+// is complete without it.
+func (a *app) show(v *session.Survey, p plan.Plan) {
+	bill := price.Make(v.Graph, &v.Live, a.quote.Book(time.Second))
+	a.ui.Plan(p, &bill)
 }
 
 // raise carries a plan out under the estate's lock. A plan that is empty never
@@ -92,7 +108,7 @@ func (a *app) raise(ctx context.Context, s *session.Session, path string, v *ses
 			return nil
 		}
 		if !reflect.DeepEqual(agreed.Actions, p.Actions) { // the door is open now, or another run has just ended
-			a.ui.Plan(p, nil)
+			a.show(v, p)
 			if err := a.agree(ctx, s, p, yes); err != nil {
 				return err
 			}

@@ -14,9 +14,11 @@ import (
 // forCatalogue is how long the catalogue may take before the table has to do.
 const forCatalogue = 10 * time.Second
 
-// Quote is the catalogue being asked for prices while other work goes on.
+// Quote is the catalogue being asked for prices while other work goes on. It is
+// for one goroutine.
 type Quote struct {
 	answer chan answer
+	book   *price.Book // once there was an answer, or none for too long
 }
 
 type answer struct {
@@ -43,6 +45,14 @@ func (s *Session) Quote(ctx context.Context) (*Quote, error) {
 // Book is the table with the catalogue's answer over it. It waits at most so
 // long for the answer; without one it is the table alone, and says so.
 func (q *Quote) Book(patience time.Duration) price.Book {
+	if q.book == nil {
+		book := q.wait(patience)
+		q.book = &book
+	}
+	return *q.book
+}
+
+func (q *Quote) wait(patience time.Duration) price.Book {
 	book := price.Table()
 	t := time.NewTimer(patience)
 	defer t.Stop()
