@@ -200,15 +200,23 @@ func (p *Play) Writes(ctx context.Context) (int, error) {
 // Owned lists what in the region carries any estate's mark.
 func (p *Play) Owned(ctx context.Context) ([]string, error) {
 	var state struct {
-		Owned map[string][]json.RawMessage `json:"owned"`
+		Owned map[string][]struct {
+			Status string `json:"status"`
+		} `json:"owned"`
 	}
 	if err := p.Page(ctx, "/sim/state", &state); err != nil {
 		return nil, err
 	}
 	var out []string
 	for tag, things := range state.Owned {
-		if strings.HasPrefix(tag, "bastide:") && len(things) > 0 {
-			out = append(out, fmt.Sprintf("%s: %d", tag, len(things)))
+		n := 0
+		for _, t := range things {
+			if t.Status != "scheduled_for_deletion" { // a deleted secret is kept for seven days, as at Scaleway
+				n++
+			}
+		}
+		if strings.HasPrefix(tag, "bastide:") && n > 0 {
+			out = append(out, fmt.Sprintf("%s: %d", tag, n))
 		}
 	}
 	return out, nil
