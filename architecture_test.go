@@ -27,6 +27,7 @@ var house = map[string]room{
 	"plan":      {[]string{"blueprint", "estate"}, "pure comparison; it must not be able to change what it compares"},
 	"price":     {[]string{"blueprint", "plan"}, "arithmetic over a plan; prices are given to it"},
 	"picture":   {[]string{"blueprint", "plan"}, "it draws values and can ask nobody"},
+	"iam":       {[]string{"estate"}, "which rights an estate needs follows from the file alone; nobody here may ask for any"},
 	"vault":     {[]string{"estate", "outcome"}, "few may touch secrets, and secrets need nobody"},
 	"door":      {[]string{"estate", "outcome"}, "a way in knows addresses and keys, not what is behind them"},
 	"scaleway":  {[]string{"blueprint", "plan", "price", "estate", "outcome", "vault"}, "the cloud layer knows nothing of Talos; it makes the passwords of databases"},
@@ -38,7 +39,7 @@ var house = map[string]room{
 		"it brings the product's rooms together and prints nothing"},
 	"rehearsal": {[]string{"outcome", "estate", "vault", "door", "sim"},
 		"it runs this program as a user would and must not reach into it"},
-	"cli": {[]string{"outcome", "estate", "plan", "price", "picture", "vault", "scaleway", "store", "talos", "run", "session", "rehearsal", "ui", "sim", "sim/fault", "sim/node", "sim/program"},
+	"cli": {[]string{"outcome", "estate", "iam", "plan", "price", "picture", "vault", "scaleway", "store", "talos", "run", "session", "rehearsal", "ui", "sim", "sim/fault", "sim/node", "sim/program"},
 		"commands parse and print; what they do is in the session"},
 	"sim": {[]string{"estate", "sim/"}, "the simulator shares no logic with the product, or one mistake would hide in both"},
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"bastide/internal/blueprint"
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
@@ -277,10 +278,10 @@ func TestSecretsThatStayOrComeBack(t *testing.T) {
 	e.Services.Secrets[0].Protected = true
 	w := scene{oneNode, func() *estate.Estate { return e }}.fresh(t)
 	w.mustUp()
-	wantError(t, w.destroy(t.Context(), w.cloud()), outcome.Failed, "secret app/session-key", "protected", "protected: false")
+	wantError(t, w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets), outcome.Failed, "secret app/session-key", "protected", "protected: false")
 	w.estate.Services.Secrets[0].Protected = false
 	w.mustUp()
-	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+	if err := w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets); err != nil {
 		t.Fatal(err)
 	}
 	wantError(t, w.up(t.Context(), w.cloud()), outcome.Failed, "keeps the name for seven days", "scw secret secret restore")

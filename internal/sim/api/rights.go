@@ -93,6 +93,7 @@ var permissionSets = []permissionSet{
 	{"InstancesFullAccess", "projects", "instance", whole, ""}, {"InstancesReadOnly", "projects", "instance", reading, ""},
 	{"BlockStorageFullAccess", "projects", "block", whole, ""}, {"BlockStorageReadOnly", "projects", "block", reading, ""},
 	{"VPCFullAccess", "projects", "vpc", whole, ""}, {"VPCReadOnly", "projects", "vpc", reading, ""},
+	{"PrivateNetworksFullAccess", "projects", "vpc", whole, "private_network"}, {"PrivateNetworksReadOnly", "projects", "vpc", reading, "private_network"},
 	{"IPAMFullAccess", "projects", "ipam", whole, ""}, {"IPAMReadOnly", "projects", "ipam", reading, ""},
 	{"VPCGatewayFullAccess", "projects", "vpc-gw", whole, ""}, {"VPCGatewayReadOnly", "projects", "vpc-gw", reading, ""},
 	{"LoadBalancersFullAccess", "projects", "lb", whole, ""}, {"LoadBalancersReadOnly", "projects", "lb", reading, ""},
@@ -146,8 +147,8 @@ func gives(name string, r right) bool {
 		return false
 	case s.product == "":
 		return r.product != "iam" && r.product != "account"
-	case s.only == "" && r.kind == "ssh_key":
-		return false
+	case s.only == "" && (r.kind == "ssh_key" || r.kind == "private_network"):
+		return false // these have permission sets of their own
 	}
 	return s.product == r.product && (s.only == "" || s.only == r.kind)
 }
