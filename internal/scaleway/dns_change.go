@@ -3,6 +3,7 @@ package scaleway
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,8 @@ func (c *Cloud) correctRecord(ctx context.Context, name, zone string, want bluep
 		if set.other != nil {
 			return set, outcome.Fail(fmt.Sprintf("the DNS record %s could not be set", name), recordStrange(set.other, name), "remove it, or choose another name in dns; then run the command again")
 		}
-		changes := c.recordChanges(set.own, strings.TrimSuffix(strings.TrimSuffix(name, zone), "."), want)
+		relative := strings.TrimSuffix(strings.TrimSuffix(name, zone), ".")
+		changes := c.recordChanges(set.own, relative, want)
 		if len(changes) == 0 {
 			return set, nil
 		}
@@ -95,6 +97,8 @@ func (c *Cloud) correctRecord(ctx context.Context, name, zone string, want bluep
 		switch {
 		case lookErr != nil || shown:
 			return set, lookErr
+		case err != nil && !uncertain(err) && reflect.DeepEqual(changes, c.recordChanges(set.own, relative, want)):
+			return set, err // it was not made, and asking again would be answered the same
 		case err == nil && set.other != nil:
 			return set, outcome.Fail(fmt.Sprintf("the DNS record %s is there without the estate's mark", name),
 				"Scaleway did not keep the comment that it was made with", "write "+c.comment()+" into the record's comment in the Scaleway console; then run the command again")

@@ -39,6 +39,10 @@ var creations = []struct {
 	{"/lb/**/attach-private-network", "POST", []string{"lb-attachment staging-api"}},
 	{"/lb/**/backends", "POST", []string{"lb-backend staging-api"}},
 	{"/lb/**/frontends", "POST", []string{"lb-frontend staging-api"}},
+	{"/lb/**/ips", "POST", []string{"edge-ip staging-edge"}},
+	{"/registry/**/namespaces", "POST", []string{"registry"}},
+	{"/secret-manager/**/secrets", "POST", []string{"secret "}},
+	{"/domain/**/records", "PATCH", []string{"dns-record"}},
 }
 
 // refusals are permanent: what a message must say, beside the name.
@@ -77,7 +81,7 @@ func TestPermanentRefusalOfEveryChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, change := range creations {
-				w := newWorld(t, privateEstate(1))
+				w := scene{nil, smallServices}.fresh(t)
 				rule := refusal.rule
 				rule.Method, rule.Path = change.method, change.path
 				if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{rule}}); err != nil {
@@ -95,6 +99,8 @@ func TestPermanentRefusalOfEveryChange(t *testing.T) {
 				switch {
 				case strings.HasSuffix(change.path, "ssh-keys") && (name == "permission" || name == "bare 403"):
 					says, not = []string{"no permission", "by hand", sshKey}, "" // a person can do it
+				case strings.HasSuffix(change.path, "namespaces") && name == "name is taken":
+					says = []string{"the owner is unknown", "choose another name"}
 				case strings.HasSuffix(change.path, "action") && name == "parent is gone":
 					says = []string{"it cannot be found any more"} // it is the server itself that is gone
 				case strings.HasSuffix(change.path, "action") && (name == "stock" || name == "quota"):

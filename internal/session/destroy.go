@@ -11,6 +11,7 @@ import (
 	"bastide/internal/plan"
 	"bastide/internal/run"
 	"bastide/internal/scaleway"
+	"bastide/internal/store"
 )
 
 // Demolition is a teardown that was laid out: what is there, what goes in which
@@ -144,7 +145,7 @@ func stepNames(removals []scaleway.Removal) map[string]string {
 // Destroy carries out a teardown, reads what is there then, and says what of it
 // was not meant to stay.
 func (s *Session) Destroy(ctx context.Context, d *Demolition, report func(run.Event)) (left []scaleway.Item, err error) {
-	err = run.New(d.Plan, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return s.locked(demolition{s.cloud, d.removals}) }, report)
+	err = run.New(d.Plan, plan.Live{}).Run(ctx, func(blueprint.Kind) run.Executor { return s.locked(demolition{s.cloud, d.removals, s.emptyBucket}) }, report)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +168,25 @@ func (s *Session) Destroy(ctx context.Context, d *Demolition, report func(run.Ev
 type demolition struct {
 	cloud    *scaleway.Cloud
 	removals map[string]scaleway.Removal
+	empty    func(ctx context.Context, bucket string) error
 }
 
 func (d demolition) Apply(ctx context.Context, a plan.Action, _ plan.Known) (plan.Observed, error) {
-	return plan.Observed{Step: a.Step.ID}, d.cloud.Delete(ctx, d.removals[a.Step.ID])
+	r := d.removals[a.Step.ID]
+	if r.Item.Kind == blueprint.KindBucket && !r.Claim {
+		if err := d.empty(ctx, r.Item.Name); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	return plan.Observed{Step: a.Step.ID}, d.cloud.Delete(ctx, r)
+}
+
+// emptyBucket removes what is in one of the application's buckets: all versions,
+// delete markers and uploads. Object storage removes empty buckets only.
+func (s *Session) emptyBucket(ctx context.Context, name string) error {
+	objects, _, err := scaleway.NewObjectStorage(s.reach())
+	if err != nil {
+		return err
+	}
+	return store.NewBucket(objects, name).Empty(ctx, store.EmptyOptions{})
 }
