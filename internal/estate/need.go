@@ -19,7 +19,8 @@ const (
 	Layout
 	// Place is the estate's name, where it is at Scaleway and which bucket is its
 	// own: enough to know everything that carries its mark and to lock it. Beside
-	// them there are only the recipients of its secrets then, for the journal.
+	// them there are only the recipients of its secrets then, for the journal, and
+	// the DNS zone, which may be in another project.
 	Place
 )
 
@@ -47,7 +48,7 @@ func LoadFor(path string, need Need) (*Estate, Problems, error) {
 		}
 	}
 	if need == Place && e != nil {
-		e = &Estate{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, Dir: e.Dir, Scaleway: e.Scaleway, Store: e.Store, Secrets: e.Secrets}
+		e = &Estate{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, Dir: e.Dir, Scaleway: e.Scaleway, Store: e.Store, Secrets: e.Secrets, DNS: e.DNS}
 		if e.Name == "" || e.Scaleway.Project == "" || e.Scaleway.Region == "" || len(e.Scaleway.Zones) == 0 {
 			wrong, ignored = s.problems, nil // a key may be misspelled, so that the problem has another's name
 		}
@@ -69,7 +70,7 @@ func (n Need) standsOn(path string, inText bool) bool {
 	case Layout:
 		return inText || top == "admin"
 	case Place:
-		return top == "" || slices.Contains([]string{"apiVersion", "kind", "name", "scaleway", "store"}, top)
+		return top == "" || slices.Contains([]string{"apiVersion", "kind", "name", "scaleway", "store"}, top) || path == "dns.zone"
 	}
 	return true
 }

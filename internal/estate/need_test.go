@@ -52,6 +52,8 @@ func TestLoadForWhatIsNeeded(t *testing.T) {
 		"a misspelled name": {change("name: ", "nmae: "), "refused", "refused"},
 		"a bad region":      {change("region: ", "region: mars # "), "refused", "refused"},
 		"not YAML":          {change("name: ", "name: [ "), "refused", "refused"},
+		"a bad zone":        {change("zone: example.org", "zone: example"), "refused", "refused"},
+		"a bad TTL":         {change("ttl: 300", "ttl: 3"), "refused", "ignored"},
 		"another version":   {change("bastide/v1", "bastide/v9"), "refused", "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +74,7 @@ func TestLoadForWhatIsNeeded(t *testing.T) {
 				if problems := (Problems{}); err != nil && !errors.As(err, &problems) {
 					t.Errorf("needing %d: %v has no places", need, err)
 				}
-				if err == nil && (e.Name == "" || e.Scaleway.Project == "" || len(e.Scaleway.Zones) != 1 || e.Dir != dir) {
+				if err == nil && (e.Name == "" || e.Scaleway.Project == "" || len(e.Scaleway.Zones) != 1 || e.Dir != dir || e.DNS.Zone != "example.org") {
 					t.Errorf("needing %d: %+v", need, e)
 				}
 			}
