@@ -16,14 +16,16 @@ import (
 	"bastide/internal/vault"
 )
 
-// No secret of the bundle appears in any output, log, request log, process
-// argument or stored object of a whole life. Every single one is searched for.
+// No secret of the bundle and no password of the database appears in any output,
+// log, request log, process argument or stored object of a whole life. Every
+// single one is searched for.
 func TestNoSecretLeaks(t *testing.T) {
 	kubectl, talosctl := program.Need(t, "kubectl"), program.Need(t, "talosctl")
 	p, e := perform(t)
 	secrets := bundleSecrets(t, p)
 	arguments := watchArguments(t)
 	env := p.Stage.Env
+	addDatabase(t, p)
 	said := map[string]string{
 		"plan before":      play(t, p, 0, "plan", env),
 		"up":               play(t, p, 0, "up", env, "--yes"),
@@ -36,6 +38,7 @@ func TestNoSecretLeaks(t *testing.T) {
 		"door, kubectl":    play(t, p, 0, "door", env, "--", kubectl, "get", "nodes"),
 		"door, talosctl":   play(t, p, 0, "door", env, "--", talosctl, "version"),
 		"a changed config": changeConfig(t, p),
+		"a new password":   newPassword(t, p, &secrets),
 		"request log":      text(t, p, "/sim/requests"),
 		"state":            text(t, p, "/sim/state"),
 		"faults":           text(t, p, "/sim/faults"),
@@ -61,7 +64,7 @@ func TestNoSecretLeaks(t *testing.T) {
 	for where, content := range said {
 		for i, secret := range secrets {
 			if strings.Contains(content, secret.Reveal()) {
-				t.Errorf("secret %d of the bundle of %s is in: %s", i, e.Name, where)
+				t.Errorf("secret %d of %s is in: %s", i, e.Name, where)
 			}
 		}
 	}
