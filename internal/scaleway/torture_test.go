@@ -283,17 +283,22 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 // Every listing that lies or fails for good stops a run before it writes.
 func TestUnreadableListingsStopEverything(t *testing.T) {
 	t.Parallel()
-	for name, unused := range map[string][]string{"private estate": {"/registry/", "/secret-manager/", "/domain/"}, "services": nil} {
+	const edge = "/lb/v1/zones/" + zone + "/ips"
+	for name, of := range map[string]struct{ unused, empty []string }{
+		"private estate": {[]string{"/registry/", "/secret-manager/", "/domain/", "/rdb/"}, []string{edge}},
+		"services":       {[]string{"/rdb/"}, []string{"/staging-app"}}, // a bucket answers about itself without a listing
+		"database":       {[]string{"/registry/", "/domain/"}, []string{edge}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := scenes[name].fresh(t)
 			w.mustUp()
-			w.listingsThatFail(t, unused)
+			w.listingsThatFail(t, of.unused, of.empty)
 		})
 	}
 }
 
-func (w *world) listingsThatFail(t *testing.T, unused []string) {
+func (w *world) listingsThatFail(t *testing.T, unused, empty []string) {
 	for _, z := range []scw.Zone{"fr-par-2", "fr-par-3"} { // or there would be nothing to cut short
 		must(lb.NewZonedAPI(w.somebody()).CreateLB(&lb.ZonedAPICreateLBRequest{Zone: z, Name: "elsewhere", Type: "LB-S"}))(t)
 	}
@@ -341,7 +346,7 @@ func (w *world) listingsThatFail(t *testing.T, unused []string) {
 			if name == "forbidden" && slices.ContainsFunc(unused, func(p string) bool { return strings.HasPrefix(path, p) }) {
 				continue // allowed while the file does not use it: see TestProductsThatTheFileDoesNotUse
 			}
-			if name == "cut short" && (strings.HasSuffix(path, "/ips") && strings.HasPrefix(path, "/lb/") || slices.ContainsFunc(unused, func(p string) bool { return strings.HasPrefix(path, p) })) && unused != nil {
+			if name == "cut short" && slices.ContainsFunc(slices.Concat(unused, empty), func(p string) bool { return strings.HasPrefix(path, p) }) {
 				continue // there is nothing in it that could be cut
 			}
 			if name == "cut short" && path == "/" {
