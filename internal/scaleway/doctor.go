@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"bastide/internal/blueprint"
@@ -213,5 +214,15 @@ func (p *Premises) Checks(g *blueprint.Graph) []Check {
 		}
 		out = append(out, c)
 	}
-	return out
+	return append(out, p.closed())
+}
+
+// closed is the check that everything could be read in which the estate can have
+// something.
+func (p *Premises) closed() Check {
+	c := Check{Name: "closed-products", Unread: p.unread[readEstate]}
+	if c.Unread == "" && len(p.Inventory.Unread) > 0 {
+		c.Unread = "the API key may not read " + strings.Join(p.Inventory.Unread, ", ")
+	}
+	return c
 }

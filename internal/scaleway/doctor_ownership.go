@@ -2,6 +2,7 @@ package scaleway
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 var ownership = []question{
 	{"unexplained-marks", []reading{readEstate}, unexplained},
 	{"in-the-way", []reading{readEstate}, inTheWay},
+	{"taken-names", []reading{readEstate}, takenNames},
 	{"names-without-mark", []reading{readServers, readVolumes, readVPCs, readNetworks, readGateways, readBalancers, readGroups}, namesakes},
 	{"cluster-load-balancers", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterBalancer) }},
 	{"cluster-volumes", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterVolume) }},
@@ -86,6 +88,16 @@ func inTheWay(p *Premises, _ *blueprint.Graph) []Finding {
 	var out []Finding
 	for _, f := range p.Inventory.Foreign {
 		out = append(out, Finding{f.What, f.Why + " without the estate's mark, and stops a destroy", "remove or detach it"})
+	}
+	return out
+}
+
+// takenNames are the steps in whose place something without the mark is, of the
+// kinds that can be there once only.
+func takenNames(p *Premises, _ *blueprint.Graph) []Finding {
+	var out []Finding
+	for _, step := range slices.Sorted(maps.Keys(p.Inventory.squatters)) {
+		out = append(out, Finding{step, p.Inventory.squatters[step], "choose another name in the file, or remove what has it"})
 	}
 	return out
 }

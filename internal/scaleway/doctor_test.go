@@ -11,12 +11,14 @@ import (
 
 	"bastide/internal/blueprint"
 	"bastide/internal/scaleway"
+	"bastide/internal/sim/api"
 	"bastide/internal/sim/fault"
 
 	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/instance/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
 	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -201,13 +203,13 @@ func TestDoctorSaysWhatItDidNotRead(t *testing.T) {
 	w.volume("scratch")
 	w.settled()
 	w.budget = 1
+	estate := []string{"taken-names", "closed-products", "unexplained-marks", "in-the-way", "default-route", "cluster-load-balancers", "cluster-volumes", "cluster-snapshots"}
 	for path, mine := range map[string][]string{
 		"/instance/**/ips":          {"unused-flexible-addresses"},
 		"/vpc-gw/**/pat-rules":      {"open-ports"},
-		"/lb/**/ips":                {"unused-load-balancer-addresses"},
-		"/lb/v1/zones/fr-par-2/lbs": {"idle-load-balancers", "cluster-load-balancers", "unexplained-marks", "in-the-way", "default-route", "names-without-mark", "cluster-volumes", "cluster-snapshots"},
-		"/instance/**/servers": {"interfaces-without-server", "public-nodes", "accepting-groups", "names-without-mark", "unexplained-marks", "in-the-way", "default-route",
-			"cluster-load-balancers", "cluster-volumes", "cluster-snapshots"},
+		"/lb/**/ips":                append([]string{"unused-load-balancer-addresses"}, estate...),
+		"/lb/v1/zones/fr-par-2/lbs": append([]string{"idle-load-balancers", "names-without-mark"}, estate...),
+		"/instance/**/servers":      append([]string{"interfaces-without-server", "public-nodes", "accepting-groups", "names-without-mark"}, estate...),
 	} {
 		for _, rule := range []fault.HTTPRule{{Status: 403, Body: map[string]any{"type": "permissions_denied", "message": "m"}}, {Status: 500}, {Status: 200, Body: map[string]any{}}} {
 			rule.Method, rule.Path = "GET", path
@@ -234,6 +236,30 @@ func TestDoctorSaysWhatItDidNotRead(t *testing.T) {
 		}
 	}
 	w.region.Faults().Clear()
+}
+
+// What the estate can have in a product that the key may not read is not known,
+// also when the file uses none of it.
+func TestDoctorNamesClosedProducts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneNode())
+	w.seed(api.Seed{Permissions: &api.Credential{Deny: []string{"registry", "iam"}}})
+	for _, c := range w.checks() {
+		if closed := c.Name == "closed-products"; closed != (c.Unread != "") || closed && (!strings.Contains(c.Unread, "SSH keys") || !strings.Contains(c.Unread, "registry namespaces")) {
+			t.Errorf("%s: %q", c.Name, c.Unread)
+		}
+	}
+}
+
+// A name that somebody else has is found before up trips over it.
+func TestDoctorFindsTakenNames(t *testing.T) {
+	t.Parallel()
+	w := newServicesWorld(t, smallServices())
+	must(secret.NewAPI(w.somebody()).CreateSecret(&secret.CreateSecretRequest{ProjectID: project, Name: "session-key", Path: scw.StringPtr("/app"), Type: "opaque"}))(t)
+	found := w.examine()
+	if len(found) != 1 || len(found["taken-names"]) != 1 || !strings.HasPrefix(found["taken-names"][0], "secret/app/session-key: ") {
+		t.Errorf("found %v", found)
+	}
 }
 
 // An interface whose server is gone is in no server's listing; only the
