@@ -146,7 +146,7 @@ func (c *Cloud) findAll(ctx context.Context) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	second := []func(context.Context, *found) error{c.findOrphans, c.findGuests, c.findPasswords}
+	second := []func(context.Context, *found) error{c.findOrphans, c.findGuests}
 	if err := together(ctx, len(second), func(ctx context.Context, i int) error { return second[i](ctx, f) }); err != nil {
 		return nil, err
 	}
@@ -274,8 +274,8 @@ func (c *Cloud) findBalancers(ctx context.Context, f *found, mark []string) erro
 func (inv *Inventory) Booked() map[string]netip.Addr {
 	out := map[string]netip.Addr{}
 	for _, it := range inv.Items {
-		if it.at.IsValid() { // what has an address without a booking: nobody else can have it
-			out[string(it.Kind)+"/"+it.CloudID] = it.at
+		if it.at.IsValid() { // an address without a booking of its own: nobody else can have it
+			out[string(blueprint.KindAddress)+"/"+it.CloudID] = it.at
 		}
 		if it.Step == "" || it.Second {
 			continue

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"bastide/internal/blueprint"
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
 	"bastide/internal/sim/api"
@@ -365,5 +367,30 @@ func TestForeignNetworkIsOutside(t *testing.T) {
 	}
 	w.mustUp()
 	w.wantConverged()
+	w.wantHalvesEqual()
+}
+
+// The database takes an address of IPAM's choice. No node's is booked over it:
+// on a new estate all of the file's are booked first, later ones go around it.
+func TestFieldReport40TheDatabaseTakesAnAddress(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	w.mustUp()
+	taken := w.application("app").Host
+	w.estate.Pools = []estate.Pool{{Name: "system", Count: 6, Type: "PLAY2-MICRO", Disk: estate.Disk{Size: 20e9, IOPS: 5000}}}
+	w.mustUp()
+	inv := w.wantConverged()
+	booked := 0
+	for _, it := range inv.Items {
+		if spec, ok := it.Spec.(blueprint.Address); ok {
+			booked++
+			if spec.Address.String() == taken {
+				t.Errorf("%s has the database's address %s", it.Step, taken)
+			}
+		}
+	}
+	if booked != 9 {
+		t.Errorf("%d addresses are booked", booked)
+	}
 	w.wantHalvesEqual()
 }

@@ -39,7 +39,12 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 		}),
 		// Namespaces and secrets of others are read too: they can have the name.
 		f.optional("the project's registry namespaces", e.Services.Registry != nil, into(&f.namespaces, c.listNamespaces)),
-		f.optional("the project's secrets", len(e.Services.Secrets) > 0 || e.Services.Postgres != nil, into(&f.secrets, func(ctx context.Context) ([]*secret.Secret, error) { return c.listSecrets(ctx, nil) })),
+		f.optional("the project's secrets", len(e.Services.Secrets) > 0 || e.Services.Postgres != nil, func(ctx context.Context) (err error) {
+			if f.secrets, err = c.listSecrets(ctx, nil); err != nil {
+				return err
+			}
+			return c.findPasswords(ctx, f)
+		}),
 		f.optional("the project's DNS zones", e.DNS != nil, into(&f.zones, c.findZones)),
 		f.optional("the project's buckets", len(e.Services.Buckets) > 0, into(&f.buckets, c.findBuckets)),
 	}
