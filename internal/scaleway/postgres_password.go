@@ -127,19 +127,19 @@ func privateAddress(i *rdb.Instance) string {
 }
 
 // noteInDatabase makes the instance's tags say which version of the password the
-// database has. The other tags are kept as they are now.
+// database has. The other tags are kept as they are read, so the next user's note
+// has to wait until this one shows.
 func (c *Cloud) noteInDatabase(ctx context.Context, j job, instance string, version int) error {
 	note := fmt.Sprintf("%s%s=%d", tagPassword, j.step.Name, version)
-	return c.onPostgres(ctx, j.name(), instance, func(ctx context.Context) error {
-		i, err := c.readPostgres(instance)(ctx)
-		if err != nil || has(i.Tags, note) {
+	_, err := c.alter(ctx, "the database instance "+instance, instance, alteration{"take the tag " + note,
+		func(i *rdb.Instance) bool { return has(i.Tags, note) },
+		func(ctx context.Context, i *rdb.Instance) error {
+			tags := slices.DeleteFunc(slices.Clone(i.Tags), func(t string) bool { return strings.HasPrefix(t, tagPassword+j.step.Name+"=") })
+			tags = append(tags, note)
+			_, err := c.databases.UpdateInstance(&rdb.UpdateInstanceRequest{Region: c.region, InstanceID: instance, Tags: &tags}, scw.WithContext(ctx))
 			return err
-		}
-		tags := slices.DeleteFunc(slices.Clone(i.Tags), func(t string) bool { return strings.HasPrefix(t, tagPassword+j.step.Name+"=") })
-		tags = append(tags, note)
-		_, err = c.databases.UpdateInstance(&rdb.UpdateInstanceRequest{Region: c.region, InstanceID: instance, Tags: &tags}, scw.WithContext(ctx))
-		return err
-	})
+		}, false})
+	return err
 }
 
 // password is the half in Secret Manager at work.

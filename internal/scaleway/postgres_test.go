@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"bastide/internal/blueprint"
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
+	"bastide/internal/sim/fault"
 
+	"github.com/scaleway/scaleway-sdk-go/api/rdb/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 )
 
@@ -250,5 +253,77 @@ func TestSecretDeletedByHand(t *testing.T) {
 	w.wantHalvesEqual()
 	if w.application("app").Password == first {
 		t.Error("a password that was deleted came back")
+	}
+}
+
+// A database that was being deleted, with its passwords, when the run died: up
+// makes whatever is missing, from secrets on their way out too, and both halves
+// are the same.
+func TestPostgresUpAfterKilledDeletion(t *testing.T) {
+	t.Parallel()
+	kills := 0
+	for n := int64(1); ; n++ {
+		w := newPostgresWorld(t, postgresEstate())
+		w.mustUp()
+		ctx, cancel := context.WithCancel(t.Context())
+		kill, dead := killAt(n, true, cancel)
+		_ = w.raze(ctx, w.cloud(kill))
+		cancel()
+		if !dead.Load() {
+			break
+		}
+		kills++
+		w.served.drain()
+		// A deletion that is still under way may take something from under the
+		// first run; it then says so, and the next one continues.
+		if err := w.up(t.Context(), w.cloud()); err != nil {
+			wantError(t, err, outcome.Failed, "run the command again")
+			w.settled()
+			w.mustUp()
+		}
+		w.wantConverged()
+		if w.wantHalvesEqual(); t.Failed() {
+			t.Fatalf("killed at %d", n)
+		}
+		w.region.Close()
+	}
+	t.Logf("%d kills survived", kills)
+}
+
+// Readings that lag two seconds behind delay a rotation and spoil nothing.
+func TestRotationWithStaleReads(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorldAt(t, postgresEstate(), 100)
+	if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{{Method: "GET", Path: "/**", Stale: fault.Duration(2e9)}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.mustUp()
+	w.settled()
+	w.rotate("app", 2)
+	w.rotate("owner", 5)
+	w.mustUp()
+	w.settled()
+	w.region.Faults().Clear()
+	w.wantConverged()
+	w.wantHalvesEqual()
+	for _, user := range []string{"owner", "app"} {
+		if got := w.versions(user); !slices.Equal(got, []string{"disabled", "enabled"}) {
+			t.Errorf("the secret of %s has %v", user, got)
+		}
+	}
+}
+
+// One user, who is no administrator: the instance's first user is made one and
+// put back in the ranks.
+func TestPostgresWithoutAdministrator(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	w.estate.Services.Postgres.Users = []estate.DatabaseUser{{Name: "app", PasswordVersion: 1}}
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+	users := must(w.databases().ListUsers(&rdb.ListUsersRequest{InstanceID: w.instanceID()}))(t).Users
+	if len(users) != 1 || users[0].IsAdmin {
+		t.Errorf("the users are %+v", users)
 	}
 }
