@@ -34,7 +34,7 @@ func (w *world) inhabit() (volume, snapshot, balancer string) {
 	w.controllerBalancer("nobodys")
 	volume = w.volume(claim)
 	w.volume(detached)
-	must(instance.NewAPI(client).AttachServerVolume(&instance.AttachServerVolumeRequest{Zone: zone, ServerID: w.find("server/staging-system-1").CloudID, VolumeID: volume,
+	must(instance.NewAPI(client).AttachServerVolume(&instance.AttachServerVolumeRequest{Zone: zone, ServerID: w.find("server/staging-cp-1").CloudID, VolumeID: volume,
 		VolumeType: instance.AttachServerVolumeRequestVolumeTypeSbsVolume}))(w)
 	snapshot = must(blocks.CreateSnapshot(&block.CreateSnapshotRequest{Zone: zone, Name: claimed, VolumeID: volume}))(w).ID
 	must(blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{Zone: zone, SnapshotID: snapshot}))(w)
@@ -194,5 +194,28 @@ func TestReservedAddressOfAClusterBalancerStays(t *testing.T) {
 	w.wantNothingLeft()
 	if got, err := api.GetIP(&lb.ZonedAPIGetIPRequest{Zone: zone, IPID: ip.ID}); err != nil || got.LBID != nil {
 		t.Errorf("the reserved address: %+v %v", got, err)
+	}
+}
+
+// Every kind of trouble, once at every change, on the way down of an estate in
+// which a cluster lived: nothing is left, and nothing of others is touched.
+func TestEveryMutatingCallFailsOnceAroundClusterMadeThings(t *testing.T) {
+	t.Parallel()
+	for name, rule := range once {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, oneNode())
+			w.mustUp()
+			w.inhabit()
+			w.attempt = 150e6 // a hang must end; nothing here takes that long
+			w.afflict(rule)
+			if err := w.destroy(t.Context(), w.cloud(), blueprint.DataVolumes); err != nil {
+				t.Fatal(err)
+			}
+			w.wantNothingLeft()
+			if got := w.whole(t.Context()); len(got.Items) > 0 || len(got.Lookalikes) != 2 {
+				t.Errorf("left %v, lookalikes %+v", kindsOf(got.Items), got.Lookalikes)
+			}
+		})
 	}
 }

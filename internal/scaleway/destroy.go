@@ -113,7 +113,19 @@ func (c *Cloud) Teardown(inv *Inventory, named []blueprint.Data) (Teardown, erro
 		}
 	}
 	out.Removals = inOrder(all)
-	return out, nil
+	return out, c.allowed(out.Removals)
+}
+
+// allowed refuses a teardown that would be stopped half way by a protection that
+// the provider keeps and somebody set on purpose.
+func (c *Cloud) allowed(removals []Removal) error {
+	for _, r := range removals {
+		if s, ok := r.Item.Spec.(blueprint.Secret); ok && s.Protected {
+			return outcome.Refuse(fmt.Sprintf("the estate %s cannot be taken down with its %s", c.estate.Name, blueprint.DataSecrets), fmt.Sprintf("the secret %s is protected", r.Item.Name),
+				fmt.Sprintf("take the protection away (protected: false and up, or scw secret secret unprotect %s), or leave %s out of --delete-data", r.Item.CloudID, blueprint.DataSecrets))
+		}
+	}
+	return nil
 }
 
 func removalID(it Item) string { return string(it.Kind) + "/" + it.CloudID }

@@ -220,16 +220,18 @@ func (c *Cloud) claim(ctx context.Context, it Item) error {
 			tags = append(tags, t)
 		}
 	}
-	var err error
-	switch it.Kind {
-	case blueprint.KindClusterVolume:
-		_, err = c.blocks.UpdateVolume(&block.UpdateVolumeRequest{Zone: scw.Zone(it.Zone), VolumeID: it.CloudID, Tags: &tags}, scw.WithContext(ctx))
-	case blueprint.KindClusterSnapshot:
-		_, err = c.blocks.UpdateSnapshot(&block.UpdateSnapshotRequest{Zone: scw.Zone(it.Zone), SnapshotID: it.CloudID, Tags: &tags}, scw.WithContext(ctx))
-	default:
-		err = fmt.Errorf("a %s carries no tags", it.Kind)
-	}
-	return err
+	// It may be busy with what the driver does; as with a deletion, that passes.
+	return c.freed(ctx, func() (err error) {
+		switch it.Kind {
+		case blueprint.KindClusterVolume:
+			_, err = c.blocks.UpdateVolume(&block.UpdateVolumeRequest{Zone: scw.Zone(it.Zone), VolumeID: it.CloudID, Tags: &tags}, scw.WithContext(ctx))
+		case blueprint.KindClusterSnapshot:
+			_, err = c.blocks.UpdateSnapshot(&block.UpdateSnapshotRequest{Zone: scw.Zone(it.Zone), SnapshotID: it.CloudID, Tags: &tags}, scw.WithContext(ctx))
+		default:
+			err = fmt.Errorf("a %s carries no tags", it.Kind)
+		}
+		return err
+	})
 }
 
 // removeControllerBalancer releases its public addresses with it, in one call,

@@ -227,7 +227,7 @@ func TestFieldReport48RecordsReadBackDifferently(t *testing.T) {
 	for _, step := range []string{"dns-record/k8s.staging.example.org", "dns-record/*.example.org"} {
 		w.find(step)
 	}
-	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+	if err := w.destroy(t.Context(), w.cloud()); err != nil { // records hold no data
 		t.Fatal(err)
 	}
 	if n := w.records("example.org"); n != before {
@@ -278,7 +278,11 @@ func TestSecretsThatStayOrComeBack(t *testing.T) {
 	e.Services.Secrets[0].Protected = true
 	w := scene{oneNode, func() *estate.Estate { return e }}.fresh(t)
 	w.mustUp()
-	wantError(t, w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets), outcome.Failed, "secret app/session-key", "protected", "protected: false")
+	mark := len(w.region.Requests(0))
+	wantError(t, w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets), outcome.Refused, "secret app/session-key", "protected", "protected: false")
+	if n, which := w.writes(mark); n > 0 {
+		t.Errorf("a refused teardown wrote %v", which)
+	}
 	w.estate.Services.Secrets[0].Protected = false
 	w.mustUp()
 	if err := w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets); err != nil {
