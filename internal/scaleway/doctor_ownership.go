@@ -22,7 +22,7 @@ var ownership = []question{
 }
 
 // removeWith are the commands of scw that remove one thing of a kind, by its ID
-// in a zone or region. scw has none for gateways of the present sort.
+// in a zone or region.
 var removeWith = map[blueprint.Kind]string{
 	blueprint.KindServer:          "scw instance server delete ID zone=PLACE",
 	blueprint.KindVolume:          "scw block volume delete ID zone=PLACE",
@@ -30,6 +30,8 @@ var removeWith = map[blueprint.Kind]string{
 	blueprint.KindClusterSnapshot: "scw block snapshot delete ID zone=PLACE",
 	blueprint.KindLoadBalancer:    "scw lb lb delete ID zone=PLACE",
 	blueprint.KindClusterBalancer: "scw lb lb delete ID release-ip=true zone=PLACE",
+	blueprint.KindGateway:         "scw vpc-gw gateway delete-v2 ID zone=PLACE",
+	blueprint.KindGatewayIP:       "scw vpc-gw ip delete-v2 ID zone=PLACE",
 	blueprint.KindSecurityGroup:   "scw instance security-group delete ID zone=PLACE",
 	blueprint.KindPlacementGroup:  "scw instance placement-group delete ID zone=PLACE",
 	blueprint.KindAddress:         "scw ipam ip delete ID region=PLACE",

@@ -89,7 +89,7 @@ var ailments = map[string]struct {
 	}, "unused-flexible-addresses", []string{"flexible address", "belongs to no server", "scw instance ip delete "}},
 	"a gateway's address of no gateway": {func(w *world, c *scw.Client) {
 		must(vpcgw.NewAPI(c).CreateIP(&vpcgw.CreateIPRequest{Zone: zone}))(w)
-	}, "unused-gateway-addresses", []string{"gateway address", "belongs to no gateway"}},
+	}, "unused-gateway-addresses", []string{"gateway address", "belongs to no gateway", "scw vpc-gw ip delete-v2 "}},
 	"a load balancer's address of none": {func(w *world, c *scw.Client) {
 		must(lb.NewZonedAPI(c).CreateIP(&lb.ZonedAPICreateIPRequest{Zone: "fr-par-2"}))(w)
 	}, "unused-load-balancer-addresses", []string{"load balancer address", "in fr-par-2", "scw lb ip delete ", "zone=fr-par-2"}},
@@ -124,7 +124,7 @@ var ailments = map[string]struct {
 	"a mapped port": {func(w *world, c *scw.Client) {
 		must(vpcgw.NewAPI(c).CreatePatRule(&vpcgw.CreatePatRuleRequest{Zone: zone, GatewayID: w.find("gateway/staging-gateway").CloudID, PublicPort: 6443,
 			PrivateIP: net.ParseIP("172.16.0.4"), PrivatePort: 6443, Protocol: vpcgw.PatRuleProtocolTCP}))(w)
-	}, "open-ports", []string{"port 6443 of the gateway staging-gateway", "172.16.0.4 port 6443 for everybody"}},
+	}, "open-ports", []string{"port 6443 of the gateway staging-gateway", "172.16.0.4 port 6443 for everybody", "scw vpc-gw pat-rule delete-v2 "}},
 	"no default route": {func(w *world, c *scw.Client) {
 		must(vpcgw.NewAPI(c).UpdateGatewayNetwork(&vpcgw.UpdateGatewayNetworkRequest{Zone: zone, GatewayNetworkID: w.find("gateway-network/staging-gateway").CloudID,
 			EnableMasquerade: scw.BoolPtr(false), PushDefaultRoute: scw.BoolPtr(false)}))(w)

@@ -57,7 +57,7 @@ func openPorts(p *Premises, _ *blueprint.Graph) []Finding {
 		if name, estates := ours[r.GatewayID]; estates {
 			out = append(out, Finding{fmt.Sprintf("port %d of the gateway %s (%s) in %s", r.PublicPort, name, r.ID, r.Zone),
 				fmt.Sprintf("it leads to %s port %d for everybody: a port mapping has no source filter, and bastide makes none", r.PrivateIP, r.PrivatePort),
-				"if it is not meant, remove it in the Scaleway console"})
+				fmt.Sprintf("if it is not meant: scw vpc-gw pat-rule delete-v2 %s zone=%s", r.ID, r.Zone)})
 		}
 	}
 	return out
