@@ -45,7 +45,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
 	wholeOnce(t, p, e)
 	oneBootstrap(t, p)
-	play(t, p, 0, "destroy", p.Stage.Env, "--yes")
+	play(t, p, 0, wipe(p, e)...)
 	if left, err := p.Owned(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("left over: %v (%v)", left, err)
 	}

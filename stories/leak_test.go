@@ -53,7 +53,7 @@ func TestNoSecretLeaks(t *testing.T) {
 	if stored < 2 {
 		t.Errorf("only %d objects are stored; proof and journals were expected", stored)
 	}
-	said["destroy"] = play(t, p, 0, "destroy", env, "--yes")
+	said["destroy"] = play(t, p, 0, wipe(p, e)...)
 	for name, content := range files(t, p.Stage) {
 		said["file "+name] = content
 	}

@@ -104,12 +104,12 @@ func TestKilledAtEveryChangeOfTheLock(t *testing.T) {
 	p, e := performOn(t, small)
 	empty := census(t, p)
 	kills := 0
-	for _, command := range []string{"up", "destroy"} {
-		through := false
+	for _, args := range [][]string{{"up", p.Stage.Env, "--yes"}, wipe(p, e)} {
+		command, through := args[0], false
 		for n := 1; !through; n++ {
 			for _, when := range []string{"before", "after"} {
 				k := kill{nth: n, when: when, of: "~^/bastide-"}
-				s := strike(t, p, k, command, p.Stage.Env, "--yes")
+				s := strike(t, p, k, args...)
 				through = through || !s.killed
 				if s.killed {
 					kills++

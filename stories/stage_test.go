@@ -122,6 +122,11 @@ func wholeOnce(t *testing.T, p *rehearsal.Play, e *estate.Estate) {
 }
 
 // play runs a command to its end and fails the test unless it ends with code.
+// wipe is the command that takes everything down, data too.
+func wipe(p *rehearsal.Play, e *estate.Estate) []string {
+	return []string{"destroy", p.Stage.Env, "--delete-data", "postgres,buckets,registry,secrets,store,volumes", "--confirm", e.Name}
+}
+
 func play(t *testing.T, p *rehearsal.Play, code int, args ...string) string {
 	t.Helper()
 	out, err := p.Command(context.Background(), args...).CombinedOutput()

@@ -43,7 +43,7 @@ func TestKilledAtTheFirstChangeAgainAndAgain(t *testing.T) {
 		t.Error("no kill hit the Bootstrap")
 	}
 	seen := len(changes(t, p))
-	downs := chain(t, p, "destroy", p.Stage.Env, "--yes")
+	downs := chain(t, p, wipe(p, e)...)
 	nothingLeft(t, p, empty)
 	report(t, p, "destroy", downs, seen)
 	if downs == 0 {
@@ -183,7 +183,7 @@ func measure(t *testing.T, dir string) *tortured {
 	x.up = spanOf(calls, log)
 	x.cluster = 1 + slices.IndexFunc(log, func(l logged) bool { return l.Method == "RPC" })
 	x.raised = census(t, p)
-	calls = strike(t, p, kill{}, "destroy", p.Stage.Env, "--yes").changes
+	calls = strike(t, p, kill{}, wipe(p, e)...).changes
 	x.destroy = spanOf(calls, changes(t, p)[len(log):])
 	nothingLeft(t, p, empty)
 	for _, l := range changes(t, p) {
@@ -236,7 +236,7 @@ func draw(t *testing.T, from []life) []life {
 func (l life) live(t *testing.T) (ups, downs int) {
 	p, e := performOn(t, l.of.dir)
 	empty := census(t, p)
-	if l.hit(t, p, l.up, l.of.up, "up") {
+	if l.hit(t, p, l.up, l.of.up, "up", p.Stage.Env, "--yes") {
 		ups++
 	}
 	play(t, p, 0, "up", p.Stage.Env, "--yes")
@@ -246,25 +246,25 @@ func (l life) live(t *testing.T) (ups, downs int) {
 	if now := census(t, p); now != l.of.raised {
 		t.Errorf("the region holds\n%s\nand without a kill\n%s", now, l.of.raised)
 	}
-	if l.hit(t, p, l.destroy, l.of.destroy, "destroy") {
+	if l.hit(t, p, l.destroy, l.of.destroy, wipe(p, e)...) {
 		downs++
 	}
-	play(t, p, 0, "destroy", p.Stage.Env, "--yes")
+	play(t, p, 0, wipe(p, e)...)
 	nothingLeft(t, p, empty)
 	return ups, downs
 }
 
 // hit kills a command and says whether the kill came. It may stay out only
 // where the undisturbed command got so far because calls of it were refused.
-func (l life) hit(t *testing.T, p *rehearsal.Play, k kill, usual span, command string) bool {
+func (l life) hit(t *testing.T, p *rehearsal.Play, k kill, usual span, command ...string) bool {
 	t.Helper()
-	s := strike(t, p, k, command, p.Stage.Env, "--yes")
+	s := strike(t, p, k, command...)
 	switch {
 	case s.killed:
 	case k.nth > usual.least:
-		t.Logf("%s was through after %d changes, fewer being refused: no kill %s", command, s.changes, k)
+		t.Logf("%s was through after %d changes, fewer being refused: no kill %s", command[0], s.changes, k)
 	default:
-		t.Errorf("%s was through after %d changes and was not killed %s", command, s.changes, k)
+		t.Errorf("%s was through after %d changes and was not killed %s", command[0], s.changes, k)
 	}
 	return s.killed
 }
