@@ -175,4 +175,3 @@ func TestPostgresChanges(t *testing.T) {
 		t.Errorf("strays: %v", strays)
 	}
 }
-
