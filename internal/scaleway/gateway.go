@@ -213,6 +213,10 @@ func (c *Cloud) applyGatewayNetwork(ctx context.Context, j job, want blueprint.G
 		return plan.Observed{}, outcome.Fail(fmt.Sprintf("the gateway %s is attached with another address than the booked one", j.step.Name),
 			fmt.Sprintf("it has the booking %s", n.IpamIPID), "detach it in the Scaleway console; then run the command again")
 	}
+	// The network can be ready while the gateway is still being configured for it.
+	if _, err := until(ctx, c, waiting{what: "the gateway of " + j.name(), to: "come to rest", limit: forGateway}, c.readGateway(c.zone, gateway), gatewayVerdict); err != nil {
+		return plan.Observed{}, err
+	}
 	return j.done(n.ID, string(c.zone), string(n.Status), want), nil
 }
 
