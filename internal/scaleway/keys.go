@@ -87,6 +87,10 @@ func (c *Cloud) refreshBastions(ctx context.Context) error {
 			if err := c.RefreshKeys(ctx, string(g.Zone), g.ID); err != nil {
 				return err
 			}
+			// It is busy for some seconds, and a run ends with all at rest.
+			if _, err := c.gatewayRunning(ctx, g.Zone, g.ID); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
