@@ -214,7 +214,7 @@ func (c *Cloud) applyGatewayNetwork(ctx context.Context, j job, want blueprint.G
 			fmt.Sprintf("it has the booking %s", n.IpamIPID), "detach it in the Scaleway console; then run the command again")
 	}
 	// The network can be ready while the gateway is still being configured for it.
-	if _, err := until(ctx, c, waiting{what: "the gateway of " + j.name(), to: "come to rest", limit: forGateway}, c.readGateway(c.zone, gateway), gatewayVerdict); err != nil {
+	if _, err := c.gatewayRunning(ctx, c.zone, gateway); err != nil {
 		return plan.Observed{}, err
 	}
 	return j.done(n.ID, string(c.zone), string(n.Status), want), nil
