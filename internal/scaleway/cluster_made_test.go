@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/scaleway"
@@ -19,6 +20,9 @@ const (
 	claimed  = "snapshot-0a1b2c3d-1111-4222-8333-444455556666"
 	detached = "pvc-99999999-1111-4222-8333-444455556666"
 )
+
+// often is how often the SDK looks while it waits; by default every five seconds.
+var often = time.Millisecond
 
 // inhabit makes what a living cluster makes: a load balancer of the cloud
 // controller in the estate's network, a volume of the storage driver on a node
@@ -37,7 +41,7 @@ func (w *world) inhabit() (volume, snapshot, balancer string) {
 	must(instance.NewAPI(client).AttachServerVolume(&instance.AttachServerVolumeRequest{Zone: zone, ServerID: w.find("server/staging-cp-1").CloudID, VolumeID: volume,
 		VolumeType: instance.AttachServerVolumeRequestVolumeTypeSbsVolume}))(w)
 	snapshot = must(blocks.CreateSnapshot(&block.CreateSnapshotRequest{Zone: zone, Name: claimed, VolumeID: volume}))(w).ID
-	must(blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{Zone: zone, SnapshotID: snapshot}))(w)
+	must(blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{Zone: zone, SnapshotID: snapshot, RetryInterval: &often}))(w)
 	w.settled()
 	return volume, snapshot, balancer
 }
@@ -45,7 +49,7 @@ func (w *world) inhabit() (volume, snapshot, balancer string) {
 func balancersIn(api *lb.ZonedAPI, balancer, network string) error {
 	_, err := api.AttachPrivateNetwork(&lb.ZonedAPIAttachPrivateNetworkRequest{Zone: zone, LBID: balancer, PrivateNetworkID: network})
 	if err == nil {
-		_, err = api.WaitForLBPN(&lb.ZonedAPIWaitForLBPNRequest{Zone: zone, LBID: balancer})
+		_, err = api.WaitForLBPN(&lb.ZonedAPIWaitForLBPNRequest{Zone: zone, LBID: balancer, RetryInterval: &often})
 	}
 	return err
 }
@@ -55,7 +59,7 @@ func (w *world) controllerBalancer(service string) string {
 	api := lb.NewZonedAPI(w.somebody())
 	b := must(api.CreateLB(&lb.ZonedAPICreateLBRequest{Zone: zone, Name: "default_" + service, Description: "kubernetes service " + service, Type: "LB-S",
 		Tags: []string{"managed-by-scaleway-cloud-controller-manager"}, AssignFlexibleIP: scw.BoolPtr(true)}))(w)
-	must(api.WaitForLb(&lb.ZonedAPIWaitForLBRequest{Zone: zone, LBID: b.ID}))(w)
+	must(api.WaitForLb(&lb.ZonedAPIWaitForLBRequest{Zone: zone, LBID: b.ID, RetryInterval: &often}))(w)
 	return b.ID
 }
 
@@ -63,7 +67,7 @@ func (w *world) volume(name string) string {
 	w.Helper()
 	api := block.NewAPI(w.somebody())
 	v := must(api.CreateVolume(&block.CreateVolumeRequest{Zone: zone, Name: name, FromEmpty: &block.CreateVolumeRequestFromEmpty{Size: 10e9}, PerfIops: scw.Uint32Ptr(5000)}))(w)
-	must(api.WaitForVolume(&block.WaitForVolumeRequest{Zone: zone, VolumeID: v.ID}))(w)
+	must(api.WaitForVolume(&block.WaitForVolumeRequest{Zone: zone, VolumeID: v.ID, RetryInterval: &often}))(w)
 	return v.ID
 }
 
@@ -183,7 +187,7 @@ func TestReservedAddressOfAClusterBalancerStays(t *testing.T) {
 	ip := must(api.CreateIP(&lb.ZonedAPICreateIPRequest{Zone: zone, Tags: []string{"www"}}))(t)
 	b := must(api.CreateLB(&lb.ZonedAPICreateLBRequest{Zone: zone, Name: "default_www", Type: "LB-S", IPIDs: []string{ip.ID},
 		Tags: []string{"managed-by-scaleway-cloud-controller-manager"}, AssignFlexibleIP: scw.BoolPtr(false)}))(t)
-	must(api.WaitForLb(&lb.ZonedAPIWaitForLBRequest{Zone: zone, LBID: b.ID}))(t)
+	must(api.WaitForLb(&lb.ZonedAPIWaitForLBRequest{Zone: zone, LBID: b.ID, RetryInterval: &often}))(t)
 	if err := balancersIn(api, b.ID, w.find("private-network/staging").CloudID); err != nil {
 		t.Fatal(err)
 	}

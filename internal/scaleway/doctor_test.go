@@ -103,8 +103,8 @@ var ailments = map[string]struct {
 		v := w.volume("scratch")
 		blocks := block.NewAPI(c)
 		s := must(blocks.CreateSnapshot(&block.CreateSnapshotRequest{Zone: zone, Name: "before-the-change", VolumeID: v}))(w)
-		must(blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{Zone: zone, SnapshotID: s.ID}))(w)
-		must(blocks.WaitForVolume(&block.WaitForVolumeRequest{Zone: zone, VolumeID: v}))(w)
+		must(blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{Zone: zone, SnapshotID: s.ID, RetryInterval: &often}))(w)
+		must(blocks.WaitForVolume(&block.WaitForVolumeRequest{Zone: zone, VolumeID: v, RetryInterval: &often}))(w)
 		if err := blocks.DeleteVolume(&block.DeleteVolumeRequest{Zone: zone, VolumeID: v}); err != nil {
 			w.Fatal(err)
 		}
