@@ -51,7 +51,6 @@ func TestEveryCorrectionFailsOnce(t *testing.T) {
 			w := newWorld(t, privateEstate(1))
 			w.mustUp()
 			w.drift()
-			w.attempt = 150e6
 			w.afflict(rule)
 			mark := len(w.region.Requests(0))
 			w.mustUp()

@@ -166,12 +166,12 @@ func TestLateCreationIsNotDoubled(t *testing.T) {
 			t.Parallel()
 			w := newWorldAt(t, allServices(), 100)
 			w.seed(exampleDomain)
-			w.attempt = 300 * time.Millisecond
+			w.attempt = time.Second
 			if err := w.region.LoadFaults(fault.Script{HTTP: []fault.HTTPRule{{Method: "GET", Path: "/**", Stale: fault.Duration(2e9)}}}); err != nil {
 				t.Fatal(err)
 			}
 			var once atomic.Bool
-			if err := w.up(t.Context(), w.cloud(late(path, 450*time.Millisecond, &once))); err != nil {
+			if err := w.up(t.Context(), w.cloud(late(path, 1500*time.Millisecond, &once))); err != nil {
 				t.Fatal(err)
 			}
 			if !once.Load() {

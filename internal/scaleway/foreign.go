@@ -12,6 +12,7 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 )
 
@@ -30,7 +31,7 @@ func (r *reader) strangers() {
 		if _, ours := r.refs[r.f.networkOf(ip)]; !ours {
 			continue
 		}
-		if r.holdsOurs(ip) {
+		if r.holdsOurs(ip) || ip.Resource != nil && r.f.gone[ip.Resource.ID] {
 			continue
 		}
 		r.inv.holders[addressOf(ip)] = holder(ip)
@@ -76,20 +77,69 @@ func (c *Cloud) findGuests(ctx context.Context, f *found) error {
 	for id := range unknown {
 		ids = append(ids, id)
 	}
-	exists := make([]bool, len(ids))
+	exists, gone := make([]bool, len(ids)), make([]bool, len(ids))
 	err := together(ctx, len(ids), func(ctx context.Context, i int) error {
 		s, err := c.readServer(ids[i])(ctx)
-		exists[i] = err == nil && !c.marked(s.Tags)
+		exists[i], gone[i] = err == nil && !c.marked(s.Tags), notFound(err)
 		if err == nil || notFound(err) {
 			return nil
 		}
 		return c.cannotTell(fmt.Sprintf("the server %s could not be read", ids[i]), err)
 	})
-	f.guests = map[string]bool{}
+	f.guests, f.gone = map[string]bool{}, map[string]bool{}
 	for i, id := range ids {
-		f.guests[id] = exists[i]
+		f.guests[id], f.gone[id] = exists[i], gone[i]
 	}
 	return err
+}
+
+// findGone asks for each load balancer and database that IPAM shows in one of the
+// estate's networks and that no listing has: IPAM lags, and one that has just
+// been deleted is in nobody's way.
+func (c *Cloud) findGone(ctx context.Context, f *found) error {
+	ours := map[string]bool{}
+	for _, n := range f.networks {
+		ours[n.ID] = c.marked(n.Tags)
+	}
+	var unknown []*ipam.IP
+	for known, i := f.things(), 0; i < len(f.addresses); i++ {
+		ip := f.addresses[i]
+		if ip.Resource != nil && ip.Resource.ID != "" && !known[ip.Resource.ID] && ours[f.networkOf(ip)] && c.readHolder(ip) != nil {
+			unknown = append(unknown, ip)
+		}
+	}
+	gone := make([]bool, len(unknown))
+	err := together(ctx, len(unknown), func(ctx context.Context, i int) error {
+		err := c.readHolder(unknown[i])(ctx)
+		gone[i] = notFound(err)
+		if err == nil || gone[i] || forbidden(err) { // what may not be seen is taken to be there
+			return nil
+		}
+		return c.cannotTell(fmt.Sprintf("%s could not be read", holder(unknown[i])), err)
+	})
+	for i, ip := range unknown {
+		f.gone[ip.Resource.ID] = gone[i]
+	}
+	return err
+}
+
+// readHolder is how a holder of an address is asked for; nil for kinds that are
+// looked for in another way, or not at all.
+func (c *Cloud) readHolder(ip *ipam.IP) func(context.Context) error {
+	switch ip.Resource.Type {
+	case ipam.ResourceTypeLBServer:
+		zone := c.zone
+		if ip.Zone != nil && *ip.Zone != "" {
+			zone = *ip.Zone
+		}
+		return func(ctx context.Context) error {
+			_, err := c.balancers.GetLB(&lb.ZonedAPIGetLBRequest{Zone: zone, LBID: ip.Resource.ID}, scw.WithContext(ctx))
+			return err
+		}
+	case ipam.ResourceTypeRdbInstance:
+		return func(ctx context.Context) error { _, err := c.readPostgres(ip.Resource.ID)(ctx); return err }
+	}
+	return nil
 }
 
 // serverOf is the server that a volume is attached to.
@@ -179,7 +229,7 @@ func (c *Cloud) unexplained(ctx context.Context, f *found) ([]string, error) {
 }
 
 // things are the IDs of what can hold an address: interfaces of servers, load
-// balancers and networks of gateways.
+// balancers, networks of gateways and databases.
 func (f *found) things() map[string]bool {
 	known := map[string]bool{}
 	for _, s := range f.servers {
@@ -192,6 +242,9 @@ func (f *found) things() map[string]bool {
 	}
 	for _, n := range f.attached {
 		known[n.ID] = true
+	}
+	for _, d := range f.databases {
+		known[d.ID] = true
 	}
 	return known
 }

@@ -26,7 +26,7 @@ type reader struct {
 
 func (c *Cloud) interpret(f *found) *Inventory {
 	inv := &Inventory{project: c.project, estate: c.estate.Name, keys: f.keys, keysUnreadable: f.noKeys, snapshots: f.snapshots,
-		parents: map[string]string{}, holders: map[netip.Addr]string{}}
+		parents: map[string]string{}, holders: map[netip.Addr]string{}, gone: f.gone}
 	if f.noKeys {
 		inv.Warnings = append(inv.Warnings, "the API key may not read the project's SSH keys; the keys of admin.sshKeys are taken to be there")
 		inv.Unread = append(inv.Unread, "the project's SSH keys")

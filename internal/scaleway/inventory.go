@@ -70,6 +70,7 @@ type Inventory struct {
 	snapshots       []*block.Snapshot // those that the file's snapshot name means
 	parents         map[string]string // volume -> snapshot that it was made from
 	holders         map[netip.Addr]string
+	gone            map[string]bool   // what other things still point at and is deleted
 	squatters       map[string]string // step -> what without the mark has its place
 	closed          string            // status in which the database instance does not show what is on it
 }
@@ -118,6 +119,7 @@ type found struct {
 	snapshots   []*block.Snapshot
 	servers     []*instance.Server
 	guests      map[string]bool // servers of others that use something of the estate
+	gone        map[string]bool // what other things still point at and is deleted
 	orphans     []*instancev2.PrivateNetworkInterfaceSummary
 	balancers   []*lb.LB
 	attachments map[string][]*lb.PrivateNetwork
@@ -150,7 +152,7 @@ func (c *Cloud) findAll(ctx context.Context) (*found, error) {
 	if err := together(ctx, len(second), func(ctx context.Context, i int) error { return second[i](ctx, f) }); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return f, c.findGone(ctx, f)
 }
 
 func (c *Cloud) find(ctx context.Context) (*found, error) {

@@ -117,6 +117,10 @@ func (r *reader) controllerBalancers() {
 			_, ours := r.refs[id]
 			tied = tied || ours
 		}
+		for _, ip := range r.f.addresses { // one that is going has left its network, not yet its address
+			_, ours := r.refs[r.f.networkOf(ip)]
+			tied = tied || ours && ip.Resource != nil && ip.Resource.ID == b.ID
+		}
 		if !tied {
 			if !r.inUseElsewhere(networks) {
 				r.lookalike(blueprint.KindClusterBalancer, b.Name, b.ID, string(b.Zone), "a cloud controller made it, and it is in no private network that would say for which cluster")
@@ -147,13 +151,13 @@ func (r *reader) clusterVolumes(known map[string]bool) {
 		switch {
 		case !byDriver(v.Name, v.Tags, claimName):
 			continue
-		case on != "" && !r.ourServer(on) && marked:
+		case marked && r.f.guests[on]: // not one that is going, which volumes name for some seconds more
 			r.lookalike(blueprint.KindClusterVolume, v.Name, v.ID, string(v.Zone), fmt.Sprintf("it carries the estate's mark, and the server %s has it, which is not the estate's", on))
 			continue
 		case on == "" && !marked:
 			r.lookalike(blueprint.KindClusterVolume, v.Name, v.ID, string(v.Zone), "a storage driver made it, and no server has it that would say for which cluster")
 			continue
-		case on != "" && !r.ourServer(on):
+		case !marked && !r.ourServer(on):
 			continue // another cluster's
 		}
 		r.inv.Items = append(r.inv.Items, Item{Kind: blueprint.KindClusterVolume, Name: v.Name, CloudID: v.ID, Zone: string(v.Zone), Status: string(v.Status),

@@ -134,7 +134,7 @@ func (inv *Inventory) key(want blueprint.SSHKey) (id, status string) {
 func (inv *Inventory) nameless(g *blueprint.Graph, live *plan.Live) {
 	for _, v := range inv.Items {
 		volume, wanted := g.Step(v.Step)
-		if v.Kind != blueprint.KindVolume || v.on == "" || !wanted {
+		if v.Kind != blueprint.KindVolume || v.on == "" || inv.gone[v.on] || !wanted {
 			continue
 		}
 		server, known := inv.server(v.on)

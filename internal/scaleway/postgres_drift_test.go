@@ -113,7 +113,6 @@ func TestEveryPostgresCorrectionFailsOnce(t *testing.T) {
 			p := w.estate.Services.Postgres
 			p.HighAvailability, p.Volume.Size = true, 20e9
 			w.rotate("app", 2)
-			w.attempt = 150e6
 			w.afflict(rule)
 			mark := len(w.region.Requests(0))
 			w.mustUp()

@@ -61,6 +61,7 @@ type world struct {
 	served *traffic
 	// attempt and budget bound calls, for tests in which some hang or never work.
 	attempt, budget time.Duration
+	kept            *keptConnections
 	backoff         time.Duration // the longest
 }
 
@@ -91,7 +92,7 @@ func serve(t testing.TB, e *estate.Estate, region *api.Region, h http.Handler, s
 		h.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(server.Close)
-	return &world{TB: t, served: served, region: region, url: server.URL, s3: objects(t, region, served, speed), estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond}
+	return &world{TB: t, served: served, region: region, url: server.URL, s3: objects(t, region, served, speed), estate: e, speed: speed, attempt: 5 * time.Second, budget: 10 * time.Second, backoff: 20 * time.Millisecond, kept: &keptConnections{}}
 }
 
 // objects serves the region's object storage.
@@ -154,9 +155,24 @@ func (t *traffic) drain() {
 	}
 }
 
-// cloud is a fresh client, as each run of the program has.
+type keptConnections struct {
+	sync.Mutex
+	transports []*http.Transport
+}
+
+// cloud is a fresh client, as each run of the program has. The connections that
+// the one before it kept are closed, as when a program ends: a test has hundreds.
 func (w *world) cloud(decorators ...scaleway.Decorator) *scaleway.Cloud {
 	w.Helper()
+	w.hangUp()
+	decorators = append(slices.Clone(decorators), func(next http.RoundTripper) http.RoundTripper {
+		if t, ok := next.(*http.Transport); ok {
+			w.kept.Lock()
+			w.kept.transports = append(w.kept.transports, t)
+			w.kept.Unlock()
+		}
+		return next
+	})
 	vars := map[string]string{"SCW_ACCESS_KEY": "SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY": "22222222-2222-4222-8222-222222222222", "SCW_API_URL": w.url,
 		"SCW_S3_ENDPOINT": w.s3, "SCW_S3_USE_PATH_STYLE": "true"}
 	c, warnings, err := scaleway.New(w.Context(), scaleway.Options{Estate: w.estate, UserAgent: "bastide/test", Decorators: decorators,
@@ -170,6 +186,16 @@ func (w *world) cloud(decorators ...scaleway.Decorator) *scaleway.Cloud {
 		w.Fatal(err, warnings)
 	}
 	return c
+}
+
+// hangUp closes the connections that clients keep for their next call.
+func (w *world) hangUp() {
+	w.kept.Lock()
+	defer w.kept.Unlock()
+	for _, t := range w.kept.transports {
+		t.CloseIdleConnections()
+	}
+	w.kept.transports = nil
 }
 
 // scaled is a time of the region in real time.

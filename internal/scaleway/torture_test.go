@@ -242,6 +242,9 @@ var once = map[string]fault.HTTPRule{
 func (w *world) afflict(rule fault.HTTPRule) {
 	w.Helper()
 	rule.Method, rule.Path, rule.Per = "mutating", "/**", "request"
+	if rule.Hang {
+		w.attempt = 300e6 // it must end; nothing here takes that long
+	}
 	if rule.Count == 0 {
 		rule.Count = 1
 	}
@@ -261,7 +264,6 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 				t.Parallel()
 				empty := s.fresh(t).census()
 				w := s.ready(t)
-				w.attempt = 150e6 // a hang must end; nothing here takes that long
 				w.afflict(rule)
 				w.mustUp()
 				w.wantConverged()
