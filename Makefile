@@ -32,8 +32,9 @@ LARGEST := 95000000
 size: build ## the released binary keeps within its budget
 	@n=$$(wc -c < $(BIN)/bastide); echo "bin/bastide has $$n bytes of $(LARGEST)"; test $$n -lt $(LARGEST)
 
+# Eight at a time, because many wait for the simulated region and do not compute.
 unit: ## tests near the code, with the race detector
-	go test -race -timeout 20m $$(go list ./... | grep -v /stories)
+	go test -race -parallel 8 -timeout 20m $$(go list ./... | grep -v /stories)
 
 stories: build ## script tests of the real binary against the simulated region
 	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 25m -skip '^TestKilled' ./stories
