@@ -134,6 +134,7 @@ func (w *world) read(c *scaleway.Cloud) (err error) {
 // Whatever a single value of an answer turns into, reading the estate ends in a
 // result or in an error with a place, never in a panic or a hang.
 func TestStrangeAnswers(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()

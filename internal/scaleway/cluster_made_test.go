@@ -97,6 +97,7 @@ func kindsOf(items []scaleway.Item) (out []string) {
 // What the cluster made is found with the cluster dead, its load balancer goes,
 // its volumes are marked before their nodes go, kept, and go when they are named.
 func TestClusterMadeThingsAreTakenDown(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	w := newWorld(t, privateEstate(1))
 	w.mustUp()
@@ -146,6 +147,7 @@ func TestClusterMadeThingsAreTakenDown(t *testing.T) {
 
 // Killed at any call, a teardown never forgets whose volume it is.
 func TestKilledTeardownRemembersVolumes(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		kills := 0
@@ -204,6 +206,7 @@ func TestReservedAddressOfAClusterBalancerStays(t *testing.T) {
 // Every kind of trouble, once at every change, on the way down of an estate in
 // which a cluster lived: nothing is left, and nothing of others is touched.
 func TestEveryMutatingCallFailsOnceAroundClusterMadeThings(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, rule := range once {
 		t.Run(name, func(t *testing.T) {

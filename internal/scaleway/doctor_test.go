@@ -166,6 +166,7 @@ func subnet(s string) scw.IPNet {
 }
 
 func TestDoctorFinds(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, a := range ailments {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

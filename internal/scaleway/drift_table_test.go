@@ -206,6 +206,7 @@ var born = map[blueprint.Kind][]string{
 // Every attribute that somebody changes by hand is in the plan with both values,
 // and what can be changed back is, by the next run.
 func TestEveryAttributeChangedByHand(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for _, h := range handChanges {
 		t.Run(h.step+" "+h.attribute, func(t *testing.T) {

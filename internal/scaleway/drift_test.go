@@ -44,6 +44,7 @@ func (w *world) drift() {
 // Every change that corrects drift fails once, in every way, and is made all the
 // same. (What a run makes from nothing is another test.)
 func TestEveryCorrectionFailsOnce(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, rule := range once {
 		t.Run(name, func(t *testing.T) {

@@ -156,6 +156,7 @@ func late(path string, by time.Duration, once *atomic.Bool) func(http.RoundTripp
 // lag as well, is found and not repeated. (Products without any uniqueness: a
 // second one would stay.)
 func TestLateCreationIsNotDoubled(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	whole := scene{nil, allServices}.fresh(t)
 	whole.mustUp()

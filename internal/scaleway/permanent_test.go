@@ -76,6 +76,7 @@ var refusals = map[string]struct {
 // A permanent refusal of any change ends a run with exit code 1, after that one
 // call, and names the thing, the reason and what helps.
 func TestPermanentRefusalOfEveryChange(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {

@@ -97,6 +97,7 @@ func TestPostgresDrift(t *testing.T) {
 // Every change that sets a database right fails once, in every way, and is made
 // all the same.
 func TestEveryPostgresCorrectionFailsOnce(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, rule := range once {
 		t.Run(name, func(t *testing.T) {

@@ -122,6 +122,7 @@ func (w *postgresWorld) wantNoPassword() {
 // that says so, and the next run ends it without asking: one new version, and
 // both halves the same.
 func TestRotationKilledAtEveryCall(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		kills := 0
@@ -260,6 +261,7 @@ func TestSecretDeletedByHand(t *testing.T) {
 // makes whatever is missing, from secrets on their way out too, and both halves
 // are the same.
 func TestPostgresUpAfterKilledDeletion(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	kills := 0
 	for n := int64(1); ; n++ {

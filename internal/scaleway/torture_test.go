@@ -88,9 +88,19 @@ func (w *world) wantBastionShut() {
 	}
 }
 
+// notWithRace leaves out what takes minutes under the race detector, which runs
+// with -short. Without it all of the tests run.
+func notWithRace(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs without -short: see unit in the Makefile")
+	}
+}
+
 // Killed at each mutating call in turn, before or after it takes effect, a run
 // that is repeated ends in the same estate: nothing doubled, nothing orphaned.
 func TestKilledAtEveryCallOfUp(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, s := range scenes {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +146,7 @@ func (s scene) killUps(t *testing.T) {
 }
 
 func TestKilledAtEveryCallOfDestroy(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for name, s := range scenes {
 		t.Run(name, func(t *testing.T) {
@@ -254,6 +265,7 @@ func (w *world) afflict(rule fault.HTTPRule) {
 }
 
 func TestEveryMutatingCallFailsOnce(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	for of, s := range scenes {
 		whole := s.ready(t)
@@ -284,6 +296,7 @@ func TestEveryMutatingCallFailsOnce(t *testing.T) {
 
 // Every listing that lies or fails for good stops a run before it writes.
 func TestUnreadableListingsStopEverything(t *testing.T) {
+	notWithRace(t)
 	t.Parallel()
 	const edge = "/lb/v1/zones/" + zone + "/ips"
 	for name, of := range map[string]struct{ unused, empty []string }{
