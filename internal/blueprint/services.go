@@ -49,13 +49,13 @@ func (b *builder) postgres(p *estate.Postgres) {
 		}
 	}
 	spec := Postgres{
-		Network: b.network_, Engine: p.Engine, Type: p.Type, HighAvailability: p.HighAvailability,
+		Name: b.name("postgres"), Network: b.network_, Engine: p.Engine, Type: p.Type, HighAvailability: p.HighAvailability,
 		Size: p.Volume.Size, IOPS: p.Volume.IOPS, Backup: backup(p.Backup), Settings: p.Settings,
 	}
 	if len(p.Users) > 0 {
 		spec.FirstUser = p.Users[0].Name
 	}
-	id := b.g.add(Step{Kind: KindPostgres, Name: b.name("postgres"), Needs: needs, Spec: spec})
+	id := b.g.add(Step{Kind: KindPostgres, Name: spec.Name, Needs: needs, Spec: spec})
 	needs = []string{id}
 	for _, name := range p.Databases {
 		needs = append(needs, b.g.add(Step{Kind: KindPostgresDatabase, Name: name, Needs: []string{id}, Spec: PostgresDatabase{Postgres: id}}))

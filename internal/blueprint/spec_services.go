@@ -13,6 +13,7 @@ import (
 // Postgres is the managed PostgreSQL instance. Its one endpoint is in the
 // private network.
 type Postgres struct {
+	Name             string
 	Network          string // step
 	Engine           string
 	Type             string
@@ -117,7 +118,7 @@ func (DNSRecord) Kind() Kind        { return KindDNSRecord }
 
 func (s Postgres) Attributes() []Attribute {
 	return []Attribute{
-		inPlace("network", s.Network), fixed("engine", s.Engine), inPlace("type", strings.ToUpper(s.Type)),
+		routine("name", s.Name), inPlace("network", s.Network), fixed("engine", s.Engine), inPlace("type", strings.ToUpper(s.Type)),
 		inPlace("high availability", fmt.Sprint(s.HighAvailability)), grow("size", s.Size.String()), inPlace("iops", fmt.Sprint(s.IOPS)),
 		inPlace("backup", s.Backup.String()), inPlace("settings", pairs(s.Settings)), inPlace("public endpoints", fmt.Sprint(s.PublicEndpoints)),
 	}

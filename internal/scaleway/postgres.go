@@ -81,7 +81,7 @@ func (c *Cloud) applyPostgres(ctx context.Context, j job, want blueprint.Postgre
 }
 
 func (c *Cloud) createPostgres(ctx context.Context, j job, want blueprint.Postgres, network string, password vault.Secret) (*rdb.Instance, error) {
-	i, err := c.databases.CreateInstance(&rdb.CreateInstanceRequest{Region: c.region, ProjectID: &c.project, Name: j.step.Name, Tags: c.tags(j.step),
+	i, err := c.databases.CreateInstance(&rdb.CreateInstanceRequest{Region: c.region, ProjectID: &c.project, Name: want.Name, Tags: c.tags(j.step),
 		Engine: want.Engine, NodeType: want.Type, IsHaCluster: want.HighAvailability, DisableBackup: want.Backup.Disabled,
 		UserName: want.FirstUser, Password: password.Reveal(), VolumeType: volumeType(want.IOPS), VolumeSize: scw.Size(want.Size),
 		InitEndpoints: []*rdb.EndpointSpec{privateEndpoint(network)}}, scw.WithContext(ctx))

@@ -26,7 +26,7 @@ type alteration struct {
 // from outside is closed before anything else, except that a full volume has to
 // grow before the instance takes any other change.
 func (c *Cloud) changePostgres(ctx context.Context, j job, i *rdb.Instance, want blueprint.Postgres, network string) (*rdb.Instance, error) {
-	changes := []alteration{c.outsideClosed(network), c.insideOpen(network), c.volumeKind(want), c.volumeGrown(want), c.nodeType(want), c.standby(want), c.backups(want), c.settings(want)}
+	changes := []alteration{c.outsideClosed(network), c.insideOpen(network), c.named(want), c.volumeKind(want), c.volumeGrown(want), c.nodeType(want), c.standby(want), c.backups(want), c.settings(want)}
 	if i.Status == rdb.InstanceStatusDiskFull {
 		changes = append([]alteration{c.volumeGrown(want)}, changes...)
 	}
@@ -106,6 +106,15 @@ func (c *Cloud) insideOpen(network string) alteration {
 		func(i *rdb.Instance) bool { inside, _ := within(i, network); return inside != nil },
 		func(ctx context.Context, i *rdb.Instance) error {
 			_, err := c.databases.CreateEndpoint(&rdb.CreateEndpointRequest{Region: c.region, InstanceID: i.ID, EndpointSpec: privateEndpoint(network)}, scw.WithContext(ctx))
+			return err
+		}, false}
+}
+
+func (c *Cloud) named(want blueprint.Postgres) alteration {
+	return alteration{"be named " + want.Name,
+		func(i *rdb.Instance) bool { return i.Name == want.Name },
+		func(ctx context.Context, i *rdb.Instance) error {
+			_, err := c.databases.UpdateInstance(&rdb.UpdateInstanceRequest{Region: c.region, InstanceID: i.ID, Name: &want.Name}, scw.WithContext(ctx))
 			return err
 		}, false}
 }

@@ -20,6 +20,10 @@ var postgresDrift = []struct {
 		_, err := w.databases().CreateEndpoint(&rdb.CreateEndpointRequest{InstanceID: id, EndpointSpec: &rdb.EndpointSpec{LoadBalancer: &rdb.EndpointSpecLoadBalancer{}}})
 		return err
 	}},
+	{"postgres/staging-postgres", "name", "renamed -> staging-postgres", func(w *postgresWorld, id string) error {
+		_, err := w.databases().UpdateInstance(&rdb.UpdateInstanceRequest{InstanceID: id, Name: scw.StringPtr("renamed")})
+		return err
+	}},
 	{"postgres/staging-postgres", "network", " -> private-network/staging", func(w *postgresWorld, id string) error {
 		return w.databases().DeleteEndpoint(&rdb.DeleteEndpointRequest{EndpointID: w.instance().Endpoints[0].ID})
 	}},

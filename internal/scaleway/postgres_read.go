@@ -128,7 +128,7 @@ func (r *reader) instance(i *postgresFound) {
 	}
 	_, others := within(i.Instance, network)
 	outside = len(others)
-	it.Spec = blueprint.Postgres{Network: r.refs.step(network), Engine: i.Engine, Type: i.NodeType, HighAvailability: highlyAvailable(i.Instance),
+	it.Spec = blueprint.Postgres{Name: i.Name, Network: r.refs.step(network), Engine: i.Engine, Type: i.NodeType, HighAvailability: highlyAvailable(i.Instance),
 		Size: estate.Size(sizeOf(i.Instance)), IOPS: iopsOfPostgres(i.Instance), Backup: backupOf(i.Instance), Settings: settingsOf(i.Instance), PublicEndpoints: outside}
 	r.add(it)
 	if i.closed && step != "" {
@@ -228,7 +228,7 @@ func (inv *Inventory) postgresBeside(o *plan.Observed, it Item, have, want bluep
 
 // equalBut says whether nothing differs that interrupts connections.
 func equalBut(have, want blueprint.Postgres) bool {
-	have.Backup, want.Backup = blueprint.BackupSchedule{}, blueprint.BackupSchedule{}
+	have.Name, have.Backup, want.Backup = want.Name, blueprint.BackupSchedule{}, blueprint.BackupSchedule{}
 	return fmt.Sprint(have.Attributes()) == fmt.Sprint(want.Attributes())
 }
 
