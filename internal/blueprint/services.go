@@ -61,7 +61,8 @@ func (b *builder) postgres(p *estate.Postgres) {
 		needs = append(needs, b.g.add(Step{Kind: KindPostgresDatabase, Name: name, Needs: []string{id}, Spec: PostgresDatabase{Postgres: id}}))
 	}
 	for _, u := range p.Users {
-		store := b.g.add(Step{Kind: KindPostgresSecret, Name: u.Name, Spec: PostgresSecret{Path: "/bastide/" + b.e.Name + "/postgres", Type: "database_credentials"}})
+		store := b.g.add(Step{Kind: KindPostgresSecret, Name: u.Name, Spec: PostgresSecret{
+			Name: u.Name, Path: "/bastide/" + b.e.Name + "/postgres", Type: "database_credentials", Description: "made by bastide for the estate " + b.e.Name}})
 		// Calls on one instance are made one after the other: Scaleway refuses
 		// changes of privileges that overlap.
 		needs = append(needs[:len(needs):len(needs)], b.g.add(Step{Kind: KindPostgresUser, Name: u.Name, Needs: append([]string{store}, needs...), Spec: PostgresUser{

@@ -47,8 +47,13 @@ type PostgresDatabase struct{ Postgres string } // step
 
 // PostgresSecret is the place in Secret Manager that keeps a user's password.
 type PostgresSecret struct {
-	Path string // such as /bastide/staging/postgres
-	Type string
+	Name        string // that of the user
+	Path        string // such as /bastide/staging/postgres
+	Type        string
+	Description string
+	// Protected secrets cannot be deleted. None is wanted: a destroy that names the
+	// database would be stopped half way.
+	Protected bool
 }
 
 // PostgresUser is one user of the instance, with both halves of its password:
@@ -129,7 +134,8 @@ func (s PostgresDatabase) Attributes() []Attribute {
 }
 
 func (s PostgresSecret) Attributes() []Attribute {
-	return []Attribute{inPlace("path", s.Path), fixed("type", s.Type)}
+	return []Attribute{routine("name", s.Name), inPlace("path", s.Path), fixed("type", s.Type), routine("description", s.Description),
+		routine("protected", fmt.Sprint(s.Protected))}
 }
 
 func (s PostgresUser) Attributes() []Attribute {

@@ -108,12 +108,25 @@ func (c *Cloud) Teardown(inv *Inventory, named []blueprint.Data) (Teardown, erro
 // the provider keeps and somebody set on purpose.
 func (c *Cloud) allowed(removals []Removal) error {
 	for _, r := range removals {
-		if s, ok := r.Item.Spec.(blueprint.Secret); ok && s.Protected {
-			return outcome.Refuse(fmt.Sprintf("the estate %s cannot be taken down with its %s", c.estate.Name, blueprint.DataSecrets), fmt.Sprintf("the secret %s is protected", r.Item.Name),
-				fmt.Sprintf("take the protection away (protected: false and up, or scw secret secret unprotect %s), or leave %s out of --delete-data", r.Item.CloudID, blueprint.DataSecrets))
+		if how, ok := protected(r.Item); ok {
+			class := r.Item.Kind.Data()
+			return outcome.Refuse(fmt.Sprintf("the estate %s cannot be taken down with its data of the class %s", c.estate.Name, class), fmt.Sprintf("the secret %s is protected", r.Item.Name),
+				fmt.Sprintf("take the protection away (%s, or scw secret secret unprotect %s region=%s), or leave %s out of --delete-data", how, r.Item.CloudID, c.region, class))
 		}
 	}
 	return nil
+}
+
+// protected says that Scaleway refuses to delete a thing, and with what bastide
+// takes that away: a secret with a password is never wanted protected.
+func protected(it Item) (how string, is bool) {
+	switch s := it.Spec.(type) {
+	case blueprint.Secret:
+		return "protected: false for it in the file and bastide up", s.Protected
+	case blueprint.PostgresSecret:
+		return "bastide up", s.Protected
+	}
+	return "", false
 }
 
 func removalID(it Item) string { return string(it.Kind) + "/" + it.CloudID }

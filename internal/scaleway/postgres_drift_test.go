@@ -64,6 +64,18 @@ var postgresDrift = []struct {
 		_, err := w.databases().UpdateInstance(&rdb.UpdateInstanceRequest{InstanceID: id, Tags: tagsWithout(w.instance().Tags, "bastide:password:app")})
 		return err
 	}},
+	{"postgres-secret/app", "name", "other -> app", func(w *postgresWorld, id string) error {
+		_, err := w.secretAPI().UpdateSecret(&secret.UpdateSecretRequest{SecretID: w.secretID("app"), Name: scw.StringPtr("other")})
+		return err
+	}},
+	{"postgres-secret/app", "description", "mine -> made by bastide for the estate staging", func(w *postgresWorld, id string) error {
+		_, err := w.secretAPI().UpdateSecret(&secret.UpdateSecretRequest{SecretID: w.secretID("app"), Description: scw.StringPtr("mine")})
+		return err
+	}},
+	{"postgres-secret/app", "protected", "true -> false", func(w *postgresWorld, id string) error {
+		_, err := w.secretAPI().ProtectSecret(&secret.ProtectSecretRequest{SecretID: w.secretID("app")})
+		return err
+	}},
 	{"postgres-secret/app", "path", "/elsewhere -> /bastide/staging/postgres", func(w *postgresWorld, id string) error {
 		_, err := w.secretAPI().UpdateSecret(&secret.UpdateSecretRequest{SecretID: w.secretID("app"), Path: scw.StringPtr("/elsewhere")})
 		return err

@@ -94,7 +94,12 @@ func (r *reader) postgres() {
 	for _, s := range r.f.secrets {
 		if r.marked(s.Tags) && isPassword(s) && s.DeletionRequestedAt == nil {
 			it := Item{Kind: blueprint.KindPostgresSecret, Step: stepOf(s.Tags), Name: s.Path + "/" + s.Name, CloudID: s.ID, Status: string(s.Status), Settled: true,
-				Created: moment(s.CreatedAt), Spec: blueprint.PostgresSecret{Path: s.Path, Type: string(s.Type)}}
+				Created: moment(s.CreatedAt), Spec: blueprint.PostgresSecret{Name: s.Name, Path: s.Path, Type: string(s.Type), Protected: s.Protected}}
+			if s.Description != nil {
+				spec := it.Spec.(blueprint.PostgresSecret)
+				spec.Description = *s.Description
+				it.Spec = spec
+			}
 			if s.Status == secret.SecretStatusLocked {
 				it.Broken = "Scaleway has locked it"
 			}

@@ -36,17 +36,22 @@ func (c *Cloud) applyPostgresSecret(ctx context.Context, j job, want blueprint.P
 			return c.bringBack(ctx, j.step)
 		},
 		func(ctx context.Context) (*secret.Secret, error) {
-			return c.secrets.CreateSecret(&secret.CreateSecretRequest{Region: c.region, ProjectID: c.project, Name: j.step.Name, Path: &want.Path, Tags: c.tags(j.step),
-				Type: secret.SecretType(want.Type), Description: scw.StringPtr("made by bastide for the estate " + c.estate.Name)}, scw.WithContext(ctx))
+			return c.secrets.CreateSecret(&secret.CreateSecretRequest{Region: c.region, ProjectID: c.project, Name: want.Name, Path: &want.Path, Tags: c.tags(j.step),
+				Type: secret.SecretType(want.Type), Description: &want.Description}, scw.WithContext(ctx))
 		})
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if s.Path != want.Path {
+	if s.Name != want.Name || s.Path != want.Path || s.Description == nil || *s.Description != want.Description {
 		if err := c.repeated(ctx, func(ctx context.Context) error {
-			_, err := c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Path: &want.Path}, scw.WithContext(ctx))
+			_, err := c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Name: &want.Name, Path: &want.Path, Description: &want.Description}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	if s.Protected != want.Protected {
+		if err := c.protect(ctx, s.ID, want.Protected); err != nil {
 			return plan.Observed{}, err
 		}
 	}

@@ -67,14 +67,18 @@ func (c *Cloud) applySecret(ctx context.Context, j job, want blueprint.Secret) (
 	return j.done(s.ID, "", present, want), nil
 }
 
+// protect is asked again when the answer is lost: it may be asked twice, although
+// it is a POST.
 func (c *Cloud) protect(ctx context.Context, id string, on bool) error {
-	return c.steady(ctx, forFree, func(ctx context.Context) (err error) {
-		if on {
-			_, err = c.secrets.ProtectSecret(&secret.ProtectSecretRequest{Region: c.region, SecretID: id}, scw.WithContext(ctx))
-		} else {
-			_, err = c.secrets.UnprotectSecret(&secret.UnprotectSecretRequest{Region: c.region, SecretID: id}, scw.WithContext(ctx))
-		}
-		return err
+	return c.steady(ctx, forFree, func(ctx context.Context) error {
+		return c.repeated(ctx, func(ctx context.Context) (err error) {
+			if on {
+				_, err = c.secrets.ProtectSecret(&secret.ProtectSecretRequest{Region: c.region, SecretID: id}, scw.WithContext(ctx))
+			} else {
+				_, err = c.secrets.UnprotectSecret(&secret.UnprotectSecretRequest{Region: c.region, SecretID: id}, scw.WithContext(ctx))
+			}
+			return err
+		})
 	})
 }
 
@@ -141,8 +145,8 @@ func (r *reader) secrets() {
 // removeSecret schedules the deletion, which Scaleway carries out seven days
 // later. A secret that says when its deletion was asked for counts as gone.
 func (c *Cloud) removeSecret(ctx context.Context, it Item) error {
-	if spec, ok := it.Spec.(blueprint.Secret); ok && spec.Protected {
-		return outcome.Fail(fmt.Sprintf("the secret %s is not deleted", it.Name), "it is protected", "set protected: false for it in the file and run bastide up; then run the command again")
+	if how, ok := protected(it); ok {
+		return outcome.Fail(fmt.Sprintf("the secret %s is not deleted", it.Name), "it is protected", fmt.Sprintf("take the protection away (%s), then run the command again", how))
 	}
 	return c.gone(ctx, it, forFree,
 		func() error {
