@@ -214,6 +214,28 @@ func (p *password) finish(ctx context.Context, v passwordVersion) error {
 			}
 		}
 	}
+	return p.discard(ctx, all, v)
+}
+
+// discard deletes the versions that are of no more use: those of bastide before
+// the live one, except the one that was live before it. Each version is billed,
+// disabled or not.
+func (p *password) discard(ctx context.Context, all []passwordVersion, live passwordVersion) error {
+	before, _ := newest(all, func(v passwordVersion) bool { return v.live && v.revision < live.revision })
+	for _, old := range all {
+		if !old.ours || old.revision >= live.revision || old.revision == before.revision {
+			continue
+		}
+		if err := p.c.repeated(ctx, func(ctx context.Context) error {
+			err := p.c.secrets.DeleteSecretVersion(&secret.DeleteSecretVersionRequest{Region: p.c.region, SecretID: p.store, Revision: revision(old.revision)}, scw.WithContext(ctx))
+			if notFound(err) {
+				return nil // it is on its way out
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
