@@ -38,7 +38,9 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 	case blueprint.Postgres:
 		return postgres(s), true
 	case blueprint.PostgresSecret:
-		return one("1 version of a password", "secret-version"), true
+		parts = one("1 version of a password", "secret-version")
+		parts[0].Note = "counted once; after a new password the version before it stays as well"
+		return parts, true
 	case blueprint.Secret:
 		return []Part{{What: "versions of the secret", Item: "secret-version", Open: "how many versions it gets is not in the file"}}, true
 	case blueprint.Bucket:

@@ -120,6 +120,8 @@ func TestEveryPostgresCorrectionFailsOnce(t *testing.T) {
 			t.Parallel()
 			w := newPostgresWorld(t, postgresEstate())
 			w.mustUp()
+			w.rotate("app", 2)
+			w.mustUp()
 			id := w.instanceID()
 			for _, d := range postgresDrift {
 				if err := d.change(w, id); err != nil {
@@ -129,7 +131,7 @@ func TestEveryPostgresCorrectionFailsOnce(t *testing.T) {
 			}
 			p := w.estate.Services.Postgres
 			p.HighAvailability, p.Volume.Size = true, 20e9
-			w.rotate("app", 2)
+			w.rotate("app", 3)
 			w.afflict(rule)
 			mark := len(w.region.Requests(0))
 			w.mustUp()
@@ -140,7 +142,7 @@ func TestEveryPostgresCorrectionFailsOnce(t *testing.T) {
 			_, calls := w.writes(mark)
 			for _, want := range []string{"DELETE /rdb/v1/regions/fr-par/endpoints/", "POST /rdb/v1/regions/fr-par/instances/" + id + "/endpoints", "POST /rdb/v1/regions/fr-par/instances/" + id + "/upgrade",
 				"POST /rdb/v1/regions/fr-par/instances/" + id + "/settings", "PATCH /rdb/v1/regions/fr-par/instances/" + id + " ", "PATCH /rdb/v1/regions/fr-par/instances/" + id + "/users/app",
-				"PUT /rdb/v1/regions/fr-par/instances/" + id + "/privileges", "PATCH /secret-manager/"} {
+				"PUT /rdb/v1/regions/fr-par/instances/" + id + "/privileges", "PATCH /secret-manager/", "DELETE /secret-manager/"} {
 				if !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, want) }) {
 					t.Errorf("nothing was corrected with %s: %s", want, strings.Join(calls, "; "))
 				}

@@ -20,18 +20,25 @@ import (
 
 // A password has two halves: one in the database, one in Secret Manager. They
 // are moved in this order, so that a run that dies anywhere is finished by the
-// next one, and an application that reads the newest enabled version has a
-// password that works at nearly every moment:
+// next one and no password is in the database alone:
 //
 //  1. the new password is written to the secret as a version that says pending,
 //     and disabled if there is an enabled one before it;
 //  2. the database gets it;
 //  3. the instance's tag for the user says the new number;
-//  4. the version is enabled and says live, and older ones are disabled.
+//  4. the version is enabled and says live, older ones are disabled, and those
+//     before the last one that was live are deleted.
 //
 // A pending version is never made twice: a run that finds one reads it back and
-// goes on with it. Only between 2 and 4 does an application that connects anew
-// have to try again.
+// goes on with it.
+//
+// An application that reads the newest enabled version gets one that the database
+// refuses in two windows. Scaleway makes every version enabled, so between the
+// writing and the disabling in 1, two calls after each other, it gets the new
+// password too early; a run that dies there leaves it so until the next up, which
+// goes on with 2. A run that has to read a disabled version back enables it for
+// that long, with the same effect. Between 2 and 4 it gets the old password too
+// late.
 
 func sortVersions(all []passwordVersion) {
 	slices.SortFunc(all, func(a, b passwordVersion) int { return cmp.Compare(a.revision, b.revision) })
@@ -136,7 +143,7 @@ func (p *password) write(ctx context.Context, want passwordVersion) (*passwordVe
 }
 
 // reveal reads a version's password. One that is disabled is enabled for that
-// long.
+// long, and applications that read the newest enabled one get it meanwhile.
 func (p *password) reveal(ctx context.Context, v passwordVersion) (vault.Secret, error) {
 	if !p.value.Empty() {
 		return p.value, nil
