@@ -84,11 +84,7 @@ func (a *app) show(v *session.Survey, p plan.Plan) {
 // comes here: looking takes no lock.
 func (a *app) raise(ctx context.Context, s *session.Session, path string, v *session.Survey, p plan.Plan, yes bool) (*session.Survey, error) {
 	opening := doorOf(p)
-	if opening.Empty() {
-		if err := a.agree(ctx, s, p, yes); err != nil {
-			return nil, err
-		}
-	} else if err := a.agreeToDoor(ctx, opening, yes); err != nil {
+	if err := a.agreeToBegin(ctx, s, v, p, yes); err != nil {
 		return nil, err
 	}
 	err := a.holding(ctx, s, func(ctx context.Context, h *session.Hold) error {
@@ -139,6 +135,20 @@ func doorOf(p plan.Plan) plan.Plan {
 		return plan.Plan{}
 	}
 	return p.Only(plan.OpensDoor)
+}
+
+// agreeToBegin asks for what can be done with what is known before the lock is
+// held: the whole plan, or only what lets the nodes be read.
+func (a *app) agreeToBegin(ctx context.Context, s *session.Session, v *session.Survey, p plan.Plan, yes bool) error {
+	switch opening := doorOf(p); {
+	case !opening.Empty():
+		return a.agreeToDoor(ctx, opening, yes)
+	case v.Stale():
+		// The survey under the lock does it.
+		a.ui.Notice("the nodes cannot be read: the bastion accepts none of the SSH keys that were offered; it is made to read the project's keys again first")
+		return a.confirm(ctx, yes, "do that, and look again?")
+	}
+	return a.agree(ctx, s, p, yes)
 }
 
 func (a *app) agreeToDoor(ctx context.Context, p plan.Plan, yes bool) error {

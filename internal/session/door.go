@@ -61,9 +61,17 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		// What is shut now is opened by the plan: the nodes are not known yet.
 		err = outcome.CannotTell("the nodes cannot be reached yet", "the bastion accepts none of the SSH keys that were offered, and one of admin.sshKeys is not registered",
 			"run bastide up "+s.config.Path+", which registers it first").Because(err)
-	case v.known != nil || !s.config.ReadOnly:
+	case s.held.Load() == nil:
 		// A run that was killed after it registered a key may have left the
-		// gateway without it; a run that writes anyway can have it look again.
+		// gateway without it. Having it look again is a change.
+		v.stale = true
+		why, do := "the bastion accepts none of the SSH keys that were offered", "run bastide up "+s.config.Path+", which has the bastion read the project's SSH keys again; if it accepts none then, "+ownKey
+		if s.config.ReadOnly {
+			err = outcome.Refuse("the nodes cannot be reached", why, do).Because(err)
+		} else {
+			err = outcome.CannotTell("the nodes cannot be reached yet", why, do).Because(err)
+		}
+	default:
 		if err := s.cloud.RefreshKeys(ctx, s.Estate.Scaleway.Zones[0], id); err != nil {
 			return nil, err
 		}
@@ -77,6 +85,9 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 	s.way = way
 	return way, nil
 }
+
+// ownKey is what a person does whose keys a bastion does not accept.
+const ownKey = "set " + door.IdentityVariable + " to the private half of a key in admin.sshKeys, or add it to the SSH agent"
 
 // registersKey says whether an SSH key of the file is still to be registered.
 func (s *Survey) registersKey() bool {

@@ -20,6 +20,7 @@ type Survey struct {
 
 	stranger error      // a node is another cluster's
 	shut     error      // why the door did not open, while nothing is being made that could open it
+	stale    bool       // the bastion knows none of the SSH keys
 	known    plan.Known // what a run that is under way has made
 	made     bool       // that run makes or changes the gateway
 }
@@ -27,7 +28,13 @@ type Survey struct {
 // Plan compares the two.
 func (s *Survey) Plan() plan.Plan { return plan.Make(s.Graph, s.Live) }
 
-// Survey reads the cloud and, where nodes exist, the nodes. It writes nothing.
+// Stale says that the nodes could not be read because the bastion knows none of
+// the SSH keys. A survey under the estate's lock has it read the project's keys
+// again, which one that only looks may not.
+func (s *Survey) Stale() bool { return s.stale }
+
+// Survey reads the cloud and, where nodes exist, the nodes. It writes nothing,
+// save that under the estate's lock a bastion may be made to read its keys again.
 // Servers without a bundle, or with another estate's, end it.
 func (s *Session) Survey(ctx context.Context) (*Survey, error) {
 	v, err := s.survey(ctx)
