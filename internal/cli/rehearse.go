@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (a *app) rehearse(ctx context.Context, e *estate.Estate, f rehearseFlags) e
 	if err != nil {
 		return err
 	}
-	r := &recital{app: a, estate: e.Name, play: p, keep: f.keep}
+	r := &recital{app: a, file: e, play: p, keep: f.keep}
 	r.perform(ctx)
 	a.ui.Timeline(ui.Timeline{Title: "timeline", Bars: r.bars})
 	v := r.verdict(e.Name)
@@ -102,7 +103,7 @@ func (a *app) rehearse(ctx context.Context, e *estate.Estate, f rehearseFlags) e
 // said about them. An act that fails ends it.
 type recital struct {
 	*app
-	estate string
+	file   *estate.Estate
 	play   *rehearsal.Play
 	keep   bool
 	bars   []ui.Bar
@@ -122,13 +123,28 @@ func (r *recital) perform(ctx context.Context) {
 		return
 	}
 	// The region is thrown away, so nothing in it is worth keeping.
-	r.act(ctx, "destroy", outcome.Done, "destroy", env, "--delete-data", strings.Join(session.DataClasses(), ","), "--confirm", r.estate)
+	r.unprotect(ctx)
+	r.act(ctx, "destroy", outcome.Done, "destroy", env, "--delete-data", strings.Join(session.DataClasses(), ","), "--confirm", r.file.Name)
 	r.check("nothing is left in the region", func() (bool, string) {
 		owned, err := r.play.Owned(ctx)
 		if err != nil {
 			return false, err.Error()
 		}
 		return len(owned) == 0, strings.Join(owned, ", ")
+	})
+}
+
+// unprotect makes way for destroy where the file asks for protected secrets.
+func (r *recital) unprotect(ctx context.Context) {
+	if r.failed || !slices.ContainsFunc(r.file.Services.Secrets, func(s estate.SecretContainer) bool { return s.Protected }) {
+		return
+	}
+	r.check("protection is taken off", func() (bool, string) {
+		n, err := r.play.Unprotect(ctx)
+		if err != nil {
+			return false, err.Error()
+		}
+		return true, fmt.Sprintf("secrets unprotected, in the simulated region only: %d; destroy refuses to delete protected ones", n)
 	})
 }
 

@@ -158,11 +158,15 @@ func (s *Stage) makeBundle(e *estate.Estate, now time.Time) error {
 }
 
 // writeSeed puts down what a person prepares before a first up: the project,
-// the Talos snapshot that the file names, and an SSH key in the project.
+// the Talos snapshot that the file names, an SSH key in the project, and the DNS
+// zone that the file writes into.
 func (s *Stage) writeSeed(e *estate.Estate, public string) error {
 	seed := sim.Prepared{
 		Project: e.Scaleway.Project, Zones: e.Scaleway.Zones, Snapshot: e.Talos.Snapshot,
 		TalosVersion: e.Talos.Version, Extensions: e.Talos.Extensions, SSHKey: public,
+	}
+	if e.DNS != nil {
+		seed.Domains = []string{strings.ToLower(strings.TrimSuffix(e.DNS.Zone, "."))}
 	}
 	data, err := json.MarshalIndent(seed, "", "  ")
 	if err != nil {
