@@ -120,9 +120,13 @@ type recordSet struct {
 	other *domain.Record
 }
 
-// setOf gathers the records of a name. Addresses of the other family and texts
-// of others do not matter; an address, or an alias, of others would be answered
-// beside ours or instead of it.
+// answering are the types of records that lead a name somewhere. An IPv6 address
+// counts: most clients would prefer it to ours.
+var answering = []domain.RecordType{domain.RecordTypeA, domain.RecordTypeAAAA, domain.RecordTypeCNAME, domain.RecordTypeALIAS, domain.RecordTypeDNAME}
+
+// setOf gathers the records of a name. Texts of others do not matter; an address
+// of either family, or an alias, of others would be answered beside ours or
+// instead of it.
 func (c *Cloud) setOf(records []*domain.Record, name, zone string) recordSet {
 	var set recordSet
 	for _, r := range records {
@@ -130,7 +134,7 @@ func (c *Cloud) setOf(records []*domain.Record, name, zone string) recordSet {
 		case fullName(r.Name, zone) != name:
 		case c.ownRecord(r):
 			set.own = append(set.own, r)
-		case slices.Contains([]domain.RecordType{domain.RecordTypeA, domain.RecordTypeCNAME, domain.RecordTypeALIAS, domain.RecordTypeDNAME}, r.Type):
+		case slices.Contains(answering, r.Type):
 			set.other = r
 		}
 	}

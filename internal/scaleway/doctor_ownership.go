@@ -96,9 +96,12 @@ func inTheWay(p *Premises, _ *blueprint.Graph) []Finding {
 
 // takenNames are the steps in whose place something without the mark is, of the
 // kinds that can be there once only.
-func takenNames(p *Premises, _ *blueprint.Graph) []Finding {
+func takenNames(p *Premises, g *blueprint.Graph) []Finding {
 	var out []Finding
 	for _, step := range slices.Sorted(maps.Keys(p.Inventory.squatters)) {
+		if _, asked := g.Step(step); !asked {
+			continue // a name that the file does not want
+		}
 		out = append(out, Finding{step, p.Inventory.squatters[step], "choose another name in the file, or remove what has it"})
 	}
 	return out

@@ -201,6 +201,32 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
+// A record of others that would answer for the estate's own name is refused and
+// named, of whichever type; a text beside it is nobody's business.
+func TestForeignRecordsOfTheEstatesName(t *testing.T) {
+	t.Parallel()
+	w := scenes["services"].ready(t)
+	domains := domain.NewAPI(w.somebody())
+	change := func(c domain.RecordChange) {
+		t.Helper()
+		must(domains.UpdateDNSZoneRecords(&domain.UpdateDNSZoneRecordsRequest{DNSZone: "example.org", DisallowNewZoneCreation: true, Changes: []*domain.RecordChange{&c}}))(t)
+	}
+	for _, r := range []domain.Record{{Type: domain.RecordTypeA, Data: "192.0.2.1"}, {Type: domain.RecordTypeAAAA, Data: "2001:db8::1"},
+		{Type: domain.RecordTypeCNAME, Data: "elsewhere.example.net."}, {Type: domain.RecordTypeALIAS, Data: "elsewhere.example.net."}} {
+		r.Name, r.TTL = "k8s.staging", 300
+		change(domain.RecordChange{Add: &domain.RecordChangeAdd{Records: []*domain.Record{&r}}})
+		w.wantRefused("dns-record/k8s.staging.example.org", "k8s.staging.example.org "+string(r.Type)+" "+r.Data+", which is not the estate's")
+		change(domain.RecordChange{Delete: &domain.RecordChangeDelete{IDFields: &domain.RecordIdentifier{Name: r.Name, Type: r.Type}}})
+	}
+	change(domain.RecordChange{Add: &domain.RecordChangeAdd{Records: []*domain.Record{{Name: "k8s.staging", Type: domain.RecordTypeTXT, Data: "\"ours\"", TTL: 300}}}})
+	w.mustUp()
+	w.wantConverged()
+
+	// Beside a record that is made already, too.
+	change(domain.RecordChange{Add: &domain.RecordChangeAdd{Records: []*domain.Record{{Name: "k8s.staging", Type: domain.RecordTypeAAAA, Data: "2001:db8::1", TTL: 300}}}})
+	w.wantRefused("dns-record/k8s.staging.example.org", "AAAA 2001:db8::1")
+}
+
 // Field report 48: a zone keeps names and targets in another form than they were
 // written in. What was made is recognised, whatever its form; nothing of others
 // is touched; only the estate's own records go.
