@@ -20,7 +20,8 @@ const (
 	// Place is the estate's name, where it is at Scaleway and which bucket is its
 	// own: enough to know everything that carries its mark and to lock it. Beside
 	// them there are only the recipients of its secrets then, for the journal, and
-	// the DNS zone, which may be in another project.
+	// the DNS zone, which may be in another project; and of the application's
+	// buckets the names that can be read, because a listing of buckets can be short.
 	Place
 )
 
@@ -48,7 +49,9 @@ func LoadFor(path string, need Need) (*Estate, Problems, error) {
 		}
 	}
 	if need == Place && e != nil {
-		e = &Estate{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, Dir: e.Dir, Scaleway: e.Scaleway, Store: e.Store, Secrets: e.Secrets, DNS: e.DNS}
+		buckets := e.bucketNames()
+		e = &Estate{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, Dir: e.Dir, Scaleway: e.Scaleway, Store: e.Store, Secrets: e.Secrets, DNS: e.DNS,
+			Services: Services{Buckets: buckets}}
 		if e.Name == "" || e.Scaleway.Project == "" || e.Scaleway.Region == "" || len(e.Scaleway.Zones) == 0 {
 			wrong, ignored = s.problems, nil // a key may be misspelled, so that the problem has another's name
 		}
@@ -57,6 +60,18 @@ func LoadFor(path string, need Need) (*Estate, Problems, error) {
 		return nil, nil, err
 	}
 	return e, ignored.inFileOrder(), nil
+}
+
+// bucketNames are the application's buckets by name alone, those left out that
+// no bucket can have.
+func (e *Estate) bucketNames() []Bucket {
+	var out []Bucket
+	for _, b := range e.Services.Buckets {
+		if bucketName.MatchString(b.Name) && !slices.ContainsFunc(out, func(o Bucket) bool { return o.Name == b.Name }) {
+			out = append(out, Bucket{Name: b.Name})
+		}
+	}
+	return out
 }
 
 // standsOn says whether a problem at a path, of the text itself or of a file

@@ -74,6 +74,10 @@ type Cloud struct {
 	domains   *domain.API
 	objects   *ObjectStorage // nil where nothing says where it is
 
+	// metBuckets are the names of buckets that were the estate's when they were
+	// read: from then on they are read by name, whatever a listing lacks.
+	metBuckets sync.Map
+
 	zoneChange  sync.Mutex
 	oneDatabase chan struct{} // holds one: see alone
 	learnt      func(secrets ...string)

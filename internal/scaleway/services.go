@@ -33,6 +33,8 @@ type foundServices struct {
 // earlier file is still there.
 func (c *Cloud) findServices(f *found) []func(context.Context) error {
 	e := c.estate
+	usesBuckets := len(e.Services.Buckets) > 0
+	c.metBuckets.Range(func(any, any) bool { usesBuckets = true; return false })
 	return []func(context.Context) error{
 		into(&f.edgeIPs, func(ctx context.Context) ([]*lb.IP, error) {
 			return c.listEdgeIPs(ctx, []string{blueprint.TagEstate + e.Name})
@@ -46,7 +48,7 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 			return c.findPasswords(ctx, f)
 		}),
 		f.optional("the project's DNS zones", e.DNS != nil, into(&f.zones, c.findZones)),
-		f.optional("the project's buckets", len(e.Services.Buckets) > 0, into(&f.buckets, c.findBuckets)),
+		f.optional("the project's buckets", usesBuckets, into(&f.buckets, c.findBuckets)),
 	}
 }
 
