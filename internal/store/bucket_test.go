@@ -209,31 +209,33 @@ func TestTroubleInObjectStorage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
-			for nth := 1; ; nth++ {
-				p.page("POST", "/sim/reset", "", nil)
-				s := p.store(Terms{})
-				p.faults(`{http: [{path: "~^/bastide-staging", nth: ` + strconv.Itoa(nth) + `, ` + trouble + `}]}`)
-				h := p.acquire(s)
-				h.renew(t.Context())
-				if err := h.Err(); err != nil {
-					t.Errorf("call %d: %v", nth, err)
-				}
-				if _, err := p.store(Terms{}).Acquire(t.Context(), request); err == nil {
-					t.Errorf("call %d: two hold the lock", nth)
-				}
-				h.Release(t.Context())
-				if kept, err := s.Retire(t.Context(), p.acquire(s), false); kept || err != nil {
-					t.Errorf("call %d: %v, %v", nth, kept, err)
-				}
-				if there, err := s.Exists(t.Context()); there || err != nil {
-					t.Errorf("call %d: the bucket is left: %v", nth, err)
-				}
-				if !p.struck() {
-					t.Logf("%d calls", nth-1)
-					return
-				}
+			calls := 0
+			for more := true; more; calls++ {
+				nth := calls + 1
+				t.Run(strconv.Itoa(nth), func(t *testing.T) {
+					more = false
+					p := newPlace(t) // a call that is late must not come to the next one's region
+					s := p.store(Terms{})
+					p.faults(`{http: [{path: "~^/bastide-staging", nth: ` + strconv.Itoa(nth) + `, ` + trouble + `}]}`)
+					h := p.acquire(s)
+					h.renew(t.Context())
+					if err := h.Err(); err != nil {
+						t.Errorf("call %d: %v", nth, err)
+					}
+					if _, err := p.store(Terms{}).Acquire(t.Context(), request); err == nil {
+						t.Errorf("call %d: two hold the lock", nth)
+					}
+					h.Release(t.Context())
+					if kept, err := s.Retire(t.Context(), p.acquire(s), false); kept || err != nil {
+						t.Errorf("call %d: %v, %v", nth, kept, err)
+					}
+					if there, err := s.Exists(t.Context()); there || err != nil {
+						t.Errorf("call %d: the bucket is left: %v", nth, err)
+					}
+					more = p.struck()
+				})
 			}
+			t.Logf("%d calls", calls-1)
 		})
 	}
 }
