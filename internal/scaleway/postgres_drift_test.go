@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
+
 	"github.com/scaleway/scaleway-sdk-go/api/rdb/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -192,4 +195,29 @@ func TestPostgresChanges(t *testing.T) {
 	if !slices.Equal(strays, []string{"postgres-secret/auditor", "postgres-user/auditor"}) {
 		t.Errorf("strays: %v", strays)
 	}
+}
+
+// Somebody protects a password: a teardown that names the database is refused
+// before anything is deleted, one that does not name it is not, and up takes the
+// protection away.
+func TestProtectedPasswordStopsTeardownBeforehand(t *testing.T) {
+	t.Parallel()
+	w := newPostgresWorld(t, postgresEstate())
+	w.mustUp()
+	must(w.secretAPI().ProtectSecret(&secret.ProtectSecretRequest{SecretID: w.secretID("app")}))(t)
+	mark := len(w.region.Requests(0))
+	wantError(t, w.destroy(t.Context(), w.cloud(), blueprint.DataPostgres), outcome.Refused, "secret /bastide/staging/postgres/app is protected", "bastide up", "leave postgres out")
+	if n, which := w.writes(mark); n > 0 {
+		t.Errorf("a refused teardown wrote %v", which)
+	}
+	if err := w.destroy(t.Context(), w.cloud()); err != nil {
+		t.Fatal(err)
+	}
+	w.mustUp()
+	w.wantConverged()
+	w.wantHalvesEqual()
+	if err := w.destroy(t.Context(), w.cloud(), blueprint.DataPostgres); err != nil {
+		t.Fatal(err)
+	}
+	w.wantNothingLeft()
 }

@@ -17,7 +17,6 @@ import (
 	"bastide/internal/sim/hardware"
 
 	"github.com/scaleway/scaleway-sdk-go/api/rdb/v1"
-	"github.com/scaleway/scaleway-sdk-go/api/secret/v1beta1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
 )
 
@@ -180,31 +179,6 @@ func TestPasswordsThatMayNotBeRead(t *testing.T) {
 	must(w.databases().UpdateInstance(&rdb.UpdateInstanceRequest{InstanceID: w.instanceID(), Tags: tagsWithout(w.instance().Tags, "bastide:password:app")}))(t)
 	err := w.up(context.Background(), w.cloud())
 	wantError(t, err, outcome.Failed, "access on secret")
-}
-
-// Somebody protects a password: a teardown that names the database is refused
-// before anything is deleted, one that does not name it is not, and up takes the
-// protection away.
-func TestProtectedPasswordStopsTeardownBeforehand(t *testing.T) {
-	t.Parallel()
-	w := newPostgresWorld(t, postgresEstate())
-	w.mustUp()
-	must(w.secretAPI().ProtectSecret(&secret.ProtectSecretRequest{SecretID: w.secretID("app")}))(t)
-	mark := len(w.region.Requests(0))
-	wantError(t, w.destroy(t.Context(), w.cloud(), blueprint.DataPostgres), outcome.Refused, "secret /bastide/staging/postgres/app is protected", "bastide up", "leave postgres out")
-	if n, which := w.writes(mark); n > 0 {
-		t.Errorf("a refused teardown wrote %v", which)
-	}
-	if err := w.destroy(t.Context(), w.cloud()); err != nil {
-		t.Fatal(err)
-	}
-	w.mustUp()
-	w.wantConverged()
-	w.wantHalvesEqual()
-	if err := w.destroy(t.Context(), w.cloud(), blueprint.DataPostgres); err != nil {
-		t.Fatal(err)
-	}
-	w.wantNothingLeft()
 }
 
 // A database somebody made in the estate's network without the mark is in the
