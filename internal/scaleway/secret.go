@@ -36,12 +36,16 @@ func (c *Cloud) secretsOf(ctx context.Context, req *secret.ListSecretsRequest) (
 }
 
 // applySecret makes a container and keeps its tags and protection. Its content
-// is never touched.
+// is never touched. One that is scheduled for deletion keeps its name for a week,
+// so it is brought back, with its content.
 func (c *Cloud) applySecret(ctx context.Context, j job, want blueprint.Secret) (plan.Observed, error) {
 	s, err := ensure(ctx, c, forFree,
 		func(ctx context.Context) (*secret.Secret, bool, error) {
 			all, err := c.listSecrets(ctx, stepTag(j.step))
-			return claimed(c, j.step, all, err, func(v *secret.Secret) []string { return v.Tags })
+			if s, found, err := claimed(c, j.step, all, err, func(v *secret.Secret) []string { return v.Tags }); err != nil || found {
+				return s, found, err
+			}
+			return c.bringBack(ctx, j.step)
 		},
 		func(ctx context.Context) (*secret.Secret, error) {
 			return c.secrets.CreateSecret(&secret.CreateSecretRequest{Region: c.region, ProjectID: c.project, Name: want.Name, Path: &want.Path,
@@ -103,14 +107,41 @@ func (c *Cloud) secretTaken(ctx context.Context, name string, want blueprint.Sec
 			if !leaving {
 				return outcome.Fail(what, c.secretStrange(s), "choose another name in services.secrets, or hand it over").Because(cause)
 			}
-			why := "a secret of that name is scheduled for deletion and keeps the name until it is gone, after seven days"
-			if s.DeletionRequestedAt != nil {
-				why = fmt.Sprintf("a secret of that name was deleted on %s and keeps the name for seven days", s.DeletionRequestedAt.UTC().Format(time.DateOnly))
-			}
-			return outcome.Fail(what, why, fmt.Sprintf("bring it back with its content: scw secret secret restore %s region=%s; or choose another name in services.secrets", s.ID, c.region)).Because(cause)
+			return outcome.Fail(what, deletedSecret(s), keptName).Because(cause)
 		}
 	}
 	return cause
+}
+
+// keptName is what to do about a name that a deleted secret of others keeps.
+const keptName = "choose another name in services.secrets, or wait until it is gone"
+
+// deletedSecret says why the name of a secret that is scheduled for deletion is
+// not free.
+func deletedSecret(s *secret.Secret) string {
+	if s.DeletionRequestedAt == nil {
+		return fmt.Sprintf("a secret of that name (%s) is scheduled for deletion and keeps the name until it is gone, after seven days", s.ID)
+	}
+	return fmt.Sprintf("a secret of that name (%s) was deleted on %s and keeps the name for seven days", s.ID, s.DeletionRequestedAt.UTC().Format(time.DateOnly))
+}
+
+// deletedSecrets refuses steps whose name a deleted secret keeps, unless it is
+// the step's own: that one is brought back.
+func (r *reader) deletedSecrets() {
+	wanted := map[string]string{}
+	for _, s := range r.estate.Services.Secrets {
+		wanted[string(blueprint.KindSecret)+"/"+s.Name] = s.Type
+	}
+	for _, s := range r.f.deleted {
+		step := secretStep(s)
+		own := r.marked(s.Tags) && stepOf(s.Tags) == step
+		switch kind := wanted[step]; {
+		case !own:
+			r.inTheWay(step, deletedSecret(s)+"; "+keptName)
+		case kind != "" && kind != string(s.Type):
+			r.inTheWay(step, fmt.Sprintf("%s; it is of the type %s, which cannot be changed; %s", deletedSecret(s), s.Type, keptName))
+		}
+	}
 }
 
 func (c *Cloud) secretStrange(s *secret.Secret) string {
@@ -124,6 +155,7 @@ func secretStep(s *secret.Secret) string {
 }
 
 func (r *reader) secrets() {
+	r.deletedSecrets()
 	for _, s := range r.f.secrets {
 		step := stepOf(s.Tags)
 		kind, _, _ := strings.Cut(step, "/")

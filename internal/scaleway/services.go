@@ -21,6 +21,7 @@ type foundServices struct {
 	edgeIPs    []*lb.IP
 	namespaces []*registry.Namespace
 	secrets    []*secret.Secret
+	deleted    []*secret.Secret // scheduled for deletion, with their names still
 	zones      []*zone
 	buckets    []*bucket
 
@@ -46,6 +47,12 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 				return err
 			}
 			return c.findPasswords(ctx, f)
+		}),
+		f.optional("the project's deleted secrets", len(e.Services.Secrets) > 0, func(ctx context.Context) (err error) {
+			if len(e.Services.Secrets) > 0 { // they matter to names that are wanted only
+				f.deleted, err = c.secretsOf(ctx, &secret.ListSecretsRequest{ScheduledForDeletion: true})
+			}
+			return err
 		}),
 		f.optional("the project's DNS zones", e.DNS != nil, into(&f.zones, c.findZones)),
 		f.optional("the project's buckets", usesBuckets, into(&f.buckets, c.findBuckets)),

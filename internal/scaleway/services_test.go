@@ -296,14 +296,15 @@ func TestSecretContentIsNeverRead(t *testing.T) {
 	}
 }
 
-// A protected secret is not deleted; a deleted one keeps its name, and the
-// message says how to bring it back.
+// A protected secret is not deleted; one that was deleted less than seven days ago
+// is brought back with its content, as it keeps its name.
 func TestSecretsThatStayOrComeBack(t *testing.T) {
 	t.Parallel()
 	e := withServices(oneNode())
 	e.Services.Secrets[0].Protected = true
 	w := scene{oneNode, func() *estate.Estate { return e }}.fresh(t)
 	w.mustUp()
+	first := w.find("secret/app/session-key").CloudID
 	mark := len(w.region.Requests(0))
 	wantError(t, w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets), outcome.Refused, "secret app/session-key", "protected", "protected: false")
 	if n, which := w.writes(mark); n > 0 {
@@ -314,5 +315,33 @@ func TestSecretsThatStayOrComeBack(t *testing.T) {
 	if err := w.destroy(t.Context(), w.cloud(), blueprint.DataSecrets); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, w.up(t.Context(), w.cloud()), outcome.Failed, "keeps the name for seven days", "scw secret secret restore")
+	w.mustUp()
+	w.wantConverged()
+	if again := w.find("secret/app/session-key"); again.CloudID != first {
+		t.Errorf("the secret is %s, want %s again", again.CloudID, first)
+	}
+}
+
+// A deleted secret of others keeps its name: the plan refuses the step, before
+// anything is made that is paid for.
+func TestTheNameOfADeletedSecretOfOthers(t *testing.T) {
+	t.Parallel()
+	w := scenes["services"].fresh(t)
+	secrets := secret.NewAPI(w.somebody())
+	s := must(secrets.CreateSecret(&secret.CreateSecretRequest{Name: "session-key", Path: scw.StringPtr("/app"), Type: secret.SecretTypeOpaque}))(t)
+	own := must(secrets.CreateSecret(&secret.CreateSecretRequest{Name: "smtp", Path: scw.StringPtr("/"), Type: secret.SecretTypeOpaque,
+		Tags: []string{"bastide:estate=staging", "bastide:step=secret/smtp"}}))(t)
+	for _, id := range []string{s.ID, own.ID} {
+		if err := secrets.DeleteSecret(&secret.DeleteSecretRequest{SecretID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantRefused("secret/app/session-key", "was deleted on ", "keeps the name for seven days", "choose another name")
+	w.wantRefused("secret/smtp", "it is of the type opaque, which cannot be changed")
+	w.estate.Services.Secrets[0].Name, w.estate.Services.Secrets[1].Type = "app/other-key", "opaque"
+	w.mustUp()
+	w.wantConverged()
+	if again := w.find("secret/smtp"); again.CloudID != own.ID {
+		t.Errorf("the secret is %s, want %s again", again.CloudID, own.ID)
+	}
 }
