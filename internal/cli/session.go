@@ -87,12 +87,16 @@ func env(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// withSession opens the environment for the time of f.
+// withSession opens the environment for the time of f. Once f has changed
+// anything, what it ends with is no refusal any more.
 func (a *app) withSession(ctx context.Context, path string, f func(context.Context, *session.Session) error) error {
 	s, err := a.open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	return f(ctx, s)
+	if err = f(ctx, s); s.Wrote() {
+		err = outcome.Begun(err)
+	}
+	return err
 }

@@ -62,12 +62,31 @@ func (e *Error) Because(err error) *Error {
 	return e
 }
 
+// Begun says that something was changed before an error came. Then a refusal, or
+// what could not be told, is a failure: both promise that nothing was touched.
+func Begun(err error) error {
+	if code := CodeOf(err); code != Refused && code != Unknown {
+		return err
+	}
+	return &begun{err}
+}
+
+type begun struct{ err error }
+
+func (b *begun) Error() string { return b.err.Error() }
+func (b *begun) Unwrap() error { return b.err }
+
 // CodeOf is the exit code that an error stands for.
 func CodeOf(err error) Code {
-	var e *Error
+	var (
+		e *Error
+		b *begun
+	)
 	switch {
 	case err == nil:
 		return Done
+	case errors.As(err, &b):
+		return Failed
 	case errors.As(err, &e):
 		return e.Code
 	case errors.Is(err, context.Canceled):

@@ -18,6 +18,10 @@ func TestCodeOf(t *testing.T) {
 		{"any error", cause, Failed},
 		{"a refusal, wrapped", fmt.Errorf("up: %w", Refuse("a", "b", "c")), Refused},
 		{"unknown", CannotTell("a", "", "c").Because(cause), Unknown},
+		{"a refusal after something was changed", fmt.Errorf("up: %w", Begun(Refuse("a", "b", "c"))), Failed},
+		{"unknown after something was changed", Begun(CannotTell("a", "b", "c")), Failed},
+		{"stopped after something was changed", Begun(context.Canceled), Interrupted},
+		{"nothing after something was changed", Begun(nil), Done},
 		{"stopped by the user", fmt.Errorf("step: %w", context.Canceled), Interrupted},
 		{"of several, the first that knows its code", errors.Join(cause, Refuse("a", "b", "c"), Fail("d", "e", "f")), Refused},
 	} {

@@ -68,6 +68,9 @@ func TestABastionWithStaleKeys(t *testing.T) {
 		}
 		return false
 	})
+	if s.Wrote() {
+		t.Error("looking counts as a change")
+	}
 	ctx, h, err := s.Hold(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +79,9 @@ func TestABastionWithStaleKeys(t *testing.T) {
 	h.Release(t.Context(), err)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !s.Wrote() {
+		t.Error("what was made does not count as a change")
 	}
 	c, err := scw.NewClient(scw.WithAPIURL(p.url), scw.WithAuth(sim.AccessKey, secret), scw.WithDefaultProjectID(project))
 	if err != nil {

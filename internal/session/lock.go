@@ -104,6 +104,19 @@ func (s *Session) mayWrite(ctx context.Context) error {
 	return held.Check(ctx)
 }
 
+// writes lets a call go out that changes something at Scaleway.
+func (s *Session) writes(ctx context.Context) error {
+	err := s.mayWrite(ctx)
+	if err == nil {
+		s.wrote.Store(true)
+	}
+	return err
+}
+
+// Wrote says whether anything was changed, at Scaleway or on a node: from then on
+// what ends the command is no refusal.
+func (s *Session) Wrote() bool { return s.wrote.Load() }
+
 // locked is an executor that asks before each step whether the lock is still this
 // run's.
 func (s *Session) locked(e run.Executor) run.Executor { return underLock{e, s} }
@@ -117,5 +130,9 @@ func (u underLock) Apply(ctx context.Context, a plan.Action, known plan.Known) (
 	if err := u.session.mayWrite(ctx); err != nil {
 		return plan.Observed{}, err
 	}
-	return u.Executor.Apply(ctx, a, known)
+	o, err := u.Executor.Apply(ctx, a, known)
+	if err == nil && a.Step.Kind.Cluster() {
+		u.session.wrote.Store(true)
+	}
+	return o, err
 }

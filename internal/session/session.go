@@ -51,6 +51,7 @@ type Session struct {
 	bundle *vault.Bundle
 	kept   *store.Store
 	held   atomic.Pointer[store.Held] // the lock, while it is held
+	wrote  atomic.Bool                // something was changed, or may have been
 
 	mu      sync.Mutex
 	way     *door.Door
@@ -116,7 +117,7 @@ func (s *Session) Unlock() (*vault.Bundle, error) {
 func (s *Session) Cloud(ctx context.Context) (*scaleway.Cloud, error) {
 	if s.cloud == nil {
 		o := s.reach()
-		o.Decorators = append(o.Decorators, scaleway.Guard(s.mayWrite))
+		o.Decorators = append(o.Decorators, scaleway.Guard(s.writes))
 		c, warnings, err := scaleway.New(ctx, o)
 		for _, w := range warnings {
 			s.config.Notice(w)
