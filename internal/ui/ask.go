@@ -78,7 +78,7 @@ func typed(in io.Reader, out io.Writer, question, word string) (bool, error) {
 }
 
 func reply(in io.Reader, out io.Writer, question string) (string, error) {
-	fmt.Fprintf(out, "%s%s ", prefix, question)
+	fmt.Fprintf(out, "%s%s ", prefix, visible(question, false))
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("reading the answer: %w", err)
@@ -91,7 +91,7 @@ func (q Questions) Secret(question string) ([]byte, error) {
 	if !q.Anybody() {
 		return nil, outcome.Refuse("a secret is needed", "there is no terminal to ask for it on", "run the command on a terminal")
 	}
-	fmt.Fprintf(q.Err, "%s%s: ", prefix, question)
+	fmt.Fprintf(q.Err, "%s%s: ", prefix, visible(question, false))
 	secret, err := term.ReadPassword(int(q.In.Fd()))
 	fmt.Fprintln(q.Err)
 	if err != nil {

@@ -24,6 +24,8 @@
 //     command that runs (up, destroy, rehearse) prints one event a line, and a
 //     failure is the last line. Standard error stays text. Fields are only ever
 //     added; see the types ending in Document.
+//   - Control characters in what is printed are written out, since names and tags
+//     come from others and a terminal would obey them.
 //   - Whatever is printed goes through a Redactor first. Output that is secret
 //     by purpose (kubeconfig, talosconfig, render) goes through Reveal, the one
 //     way around it.
@@ -140,7 +142,7 @@ func New(o Options) Printer {
 	if o.Redactor == nil {
 		o.Redactor = Redact(nil)
 	}
-	s := &screen{out: o.Redactor.Writer(o.Out), err: o.Redactor.Writer(o.Err)}
+	s := &screen{out: o.Redactor.Writer(o.Out), err: o.Redactor.Writer(o.Err), painted: o.Colour && !o.JSON}
 	t := &text{screen: s, o: o, paint: paint{on: o.Colour}, raw: o.Out}
 	if !o.JSON {
 		return t
@@ -156,6 +158,8 @@ type screen struct {
 	out  io.Writer
 	err  io.Writer
 	live string // what the last line of a terminal shows now
+
+	painted bool // colours are the only control sequences in a text
 }
 
 const wipe = "\r\x1b[2K"
@@ -167,7 +171,7 @@ func (s *screen) print(to io.Writer, text string) {
 		_, _ = io.WriteString(s.err, wipe)
 	}
 	// The command's streams remember that they could not be written to.
-	_, _ = io.WriteString(to, text)
+	_, _ = io.WriteString(to, visible(text, s.painted))
 	if s.live != "" {
 		_, _ = io.WriteString(s.err, s.live)
 	}
@@ -177,7 +181,7 @@ func (s *screen) print(to io.Writer, text string) {
 func (s *screen) draw(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if line == s.live {
+	if line = visible(line, s.painted); line == s.live {
 		return
 	}
 	_, _ = io.WriteString(s.err, wipe+line)
