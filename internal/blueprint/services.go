@@ -108,7 +108,7 @@ func backup(b estate.DatabaseBackup) BackupSchedule {
 }
 
 func bucketSpec(v estate.Bucket) Bucket {
-	spec := Bucket{Versioning: v.Versioning, Tags: v.Tags}
+	spec := Bucket{Access: AccessPrivate, Versioning: v.Versioning, Tags: v.Tags}
 	for _, r := range v.Lifecycle {
 		spec.Lifecycle = append(spec.Lifecycle, LifecycleText(r))
 	}

@@ -72,8 +72,13 @@ type PostgresUser struct {
 	Address string // of the instance; empty when it is the one that it has
 }
 
+// AccessPrivate is the access of a bucket that is open to nobody but those who
+// have rights in its project or are named by its policy.
+const AccessPrivate = "private"
+
 // Bucket is one bucket of the application.
 type Bucket struct {
+	Access     string // AccessPrivate, or how everybody gets in
 	Versioning string
 	Tags       map[string]string
 	Lifecycle  []string // one rule each, in a canonical text form
@@ -157,7 +162,7 @@ func (s PostgresUser) Attributes() []Attribute {
 
 func (s Bucket) Attributes() []Attribute {
 	return []Attribute{
-		inPlace("versioning", s.Versioning), inPlace("tags", pairs(s.Tags)),
+		inPlace("access", s.Access), inPlace("versioning", s.Versioning), inPlace("tags", pairs(s.Tags)),
 		inPlace("lifecycle", strings.Join(s.Lifecycle, "; ")), inPlace("cors", strings.Join(s.CORS, "; ")),
 	}
 }

@@ -20,6 +20,7 @@ const (
 var (
 	versionings   = []string{"enabled", "disabled"}
 	corsMethods   = []string{"GET", "PUT", "POST", "DELETE", "HEAD"}
+	tagText       = regexp.MustCompile(`\A[A-Za-z0-9 +=._:/@-]*\z`)
 	headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
@@ -65,6 +66,8 @@ func (s *source) validateBucketTags(path string, tags map[string]string) {
 			s.refuse(here, "cannot be a tag's key", fmt.Sprintf("S3 takes 1 to %d characters", longestTagKey), "shorten it, or write one")
 		case strings.HasPrefix(key, OwnTags), strings.HasPrefix(key, "aws:"):
 			s.refuse(here, fmt.Sprintf("%q is reserved", brief(key)), "such tags are bastide's, or S3's own", "choose another key")
+		case !tagText.MatchString(key), !tagText.MatchString(tags[key]):
+			s.refuse(here, fmt.Sprintf("%q is no tag of a bucket", brief(key+"="+tags[key])), "object storage may refuse other characters than letters, digits, spaces and + - = . _ : / @", "write it with these")
 		case len([]rune(tags[key])) > longestTagValue:
 			s.refuse(here, fmt.Sprintf("has %d characters", len([]rune(tags[key]))), fmt.Sprintf("S3 takes at most %d", longestTagValue), "shorten it")
 		}

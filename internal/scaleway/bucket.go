@@ -260,7 +260,7 @@ func (c *Cloud) makeBucket(ctx context.Context, b *bucket) error {
 	err := c.objects.Client.MakeBucket(ctx, b.name, minio.MakeBucketOptions{Region: c.objects.Region})
 	switch {
 	case err == nil:
-		b.empty, b.spec.Versioning = true, versioningOff
+		b.empty, b.spec.Versioning, b.spec.Access = true, versioningOff, blueprint.AccessPrivate
 		return nil
 	case !objectCode(err, "BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
 		return c.objects.Failed(fmt.Sprintf("the bucket %s was not made", b.name), err)

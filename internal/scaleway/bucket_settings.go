@@ -22,6 +22,11 @@ const (
 // bucketSettings reads what bastide sets of a bucket, tags aside.
 func (c *Cloud) bucketSettings(ctx context.Context, name string) (blueprint.Bucket, error) {
 	spec := blueprint.Bucket{Versioning: versioningOff}
+	access, err := c.objects.AccessTo(ctx, name)
+	if err != nil {
+		return spec, err
+	}
+	spec.Access = access.String()
 	v, err := c.objects.Client.GetBucketVersioning(ctx, name)
 	if err != nil {
 		return spec, err
@@ -54,6 +59,11 @@ func (c *Cloud) bucketSettings(ctx context.Context, name string) (blueprint.Buck
 // as a whole.
 func (c *Cloud) correctBucket(ctx context.Context, name string, have, want blueprint.Bucket) error {
 	file := c.estate.Services.Buckets[slices.IndexFunc(c.estate.Services.Buckets, func(b estate.Bucket) bool { return b.Name == name })]
+	if have.Access != want.Access {
+		if err := c.onBucket(ctx, name, "closed to everybody", func() error { return c.objects.Close(ctx, name) }); err != nil {
+			return err
+		}
+	}
 	if have.Versioning != want.Versioning {
 		change := c.objects.Client.EnableVersioning
 		if want.Versioning == versioningOff {

@@ -164,6 +164,9 @@ var handChanges = []handChange{
 	{step: "dns-record/edge.example.org", attribute: "ttl", have: "600", want: "300", by: dnsRecord(func(r *domain.Record) { r.TTL = 600 })},
 	{step: "dns-record/edge.example.org", attribute: "values", have: "192.0.2.1", want: "127.51.", by: dnsRecord(func(r *domain.Record) { r.Data = "192.0.2.1" })},
 	{step: "dns-record/edge.example.org", attribute: "type", have: "AAAA", want: "A", refused: true, by: dnsRecord(func(r *domain.Record) { r.Type, r.Data = domain.RecordTypeAAAA, "2001:db8::1" })},
+	{step: "bucket/staging-app", attribute: "access", have: "public: a policy lets everybody in", want: "private", by: func(w *world, _ *scw.Client, id string) {
+		w.did(w.minio().PutBucketPolicy(w.Context(), id, `{"Version":"2023-04-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"`+id+`/*"}]}`))
+	}},
 	{step: "bucket/staging-app", attribute: "versioning", have: "disabled", want: "enabled", by: func(w *world, _ *scw.Client, id string) {
 		w.did(w.minio().SuspendVersioning(w.Context(), id))
 	}},

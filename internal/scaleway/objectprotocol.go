@@ -72,6 +72,12 @@ func (s s3) readable(req *http.Request, res *http.Response, answer []byte) error
 	case len(answer) == 0:
 		return nil
 	}
+	if req.Method == http.MethodGet && req.URL.Query().Has("policy") {
+		if _, err := parsePolicy(answer); err != nil {
+			return fmt.Errorf("the answer is no policy: %w", err)
+		}
+		return nil
+	}
 	root, err := rootOf(answer)
 	if err == nil && strings.EqualFold(root, "html") {
 		err = errors.New("it is HTML")

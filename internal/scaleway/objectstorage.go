@@ -27,7 +27,9 @@ type ObjectStorage struct {
 	Project string
 	Region  string
 
-	access access
+	access    access
+	network   http.RoundTripper // the Client's
+	pathStyle bool
 }
 
 // NewObjectStorage reads the settings. It makes no call. The file's project is
@@ -52,16 +54,18 @@ func NewObjectStorage(o Options) (*ObjectStorage, []string, error) {
 		lookup = minio.BucketLookupPath
 	}
 	t := &retrying{protocol: s3{endpoint.Host}, next: o.network(p.Insecure), retry: o.Retry.orDefaults(), trouble: trouble{notice: o.Notice}}
+	network := wording{t}
 	client, err := minio.NewCore(endpoint.Host, &minio.Options{
 		Creds:  credentials.NewStaticV4(p.AccessKey+"@"+where.Project, p.SecretKey, ""),
-		Secure: endpoint.Scheme == "https", Region: where.Region, BucketLookup: lookup, Transport: wording{t}, MaxRetries: 1,
+		Secure: endpoint.Scheme == "https", Region: where.Region, BucketLookup: lookup, Transport: network, MaxRetries: 1,
 	})
 	if err != nil {
 		return nil, s.warnings, outcome.Refuse("object storage cannot be reached", err.Error(), "correct "+orText(p.s3From, "the Scaleway settings"))
 	}
 	name, version, _ := strings.Cut(orText(o.UserAgent, "bastide/unknown"), "/")
 	client.SetAppInfo(name, version)
-	return &ObjectStorage{Client: client, Project: where.Project, Region: where.Region, access: access{key: p.AccessKey, from: p.keyFrom, endpoint: p.s3From}}, s.warnings, nil
+	return &ObjectStorage{Client: client, Project: where.Project, Region: where.Region, access: access{key: p.AccessKey, from: p.keyFrom, endpoint: p.s3From},
+		network: network, pathStyle: p.PathStyle}, s.warnings, nil
 }
 
 // objectEndpoint is where the region's object storage is. When the API was

@@ -104,6 +104,9 @@ func (s *Store) Ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.shut(ctx); err != nil {
+		return err
+	}
 	if have == begun {
 		return s.complete(ctx)
 	}
@@ -116,6 +119,25 @@ func (s *Store) Ensure(ctx context.Context) error {
 	}
 	s.o.Notice(fmt.Sprintf("the estate's bucket %s did not keep versions; it does again", s.Name))
 	return s.complete(ctx)
+}
+
+// shut makes the bucket private again where it was opened to everybody. One that
+// was just made may not be known everywhere yet; it is private.
+func (s *Store) shut(ctx context.Context) error {
+	access, err := s.objects.AccessTo(ctx, s.Name)
+	switch {
+	case has(err, "NoSuchBucket"):
+		return nil
+	case err != nil:
+		return s.objects.CannotTell(fmt.Sprintf("whether the estate's bucket %s is private could not be read", s.Name), err)
+	case access.Private():
+		return nil
+	}
+	if err := s.objects.Close(ctx, s.Name); err != nil {
+		return s.objects.Failed(fmt.Sprintf("the estate's bucket %s is %s and was not closed", s.Name, access), err)
+	}
+	s.o.Notice(fmt.Sprintf("the estate's bucket %s was %s; it is private again", s.Name, access))
+	return nil
 }
 
 // create makes the bucket. That it is taken is found out only now where it is in

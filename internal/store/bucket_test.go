@@ -248,3 +248,30 @@ func TestExistsDoesNotGuess(t *testing.T) {
 	_, err := s.Exists(t.Context())
 	wantError(t, err, outcome.Unknown, "bastide-staging", "none of object storage's")
 }
+
+// The estate's bucket is private again with the next run that writes.
+func TestOpenedBucketIsClosed(t *testing.T) {
+	const open = `{"Version":"2023-04-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"bastide-staging/*"}]}`
+	p := newPlace(t)
+	s := p.store(Terms{})
+	if err := s.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := p.objects(project).Client
+	if err := c.PutBucketPolicy(t.Context(), s.Name, open); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if policy, err := c.Client.GetBucketPolicy(t.Context(), s.Name); err != nil || policy != "" {
+		t.Errorf("the policy is %q, %v", policy, err)
+	}
+	if !strings.Contains(p.heard(), "public: a policy lets everybody in; it is private again") {
+		t.Errorf("heard %q", p.heard())
+	}
+	before := len(p.writes())
+	if err := s.Ensure(t.Context()); err != nil || len(p.writes()) != before {
+		t.Errorf("a private bucket: %v, wrote %v", err, p.writes()[before:])
+	}
+}
