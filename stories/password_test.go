@@ -15,10 +15,12 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/scw"
 )
 
-// addDatabase lets the file of a stage ask for PostgreSQL with two users.
+// addDatabase lets the file of a stage ask for PostgreSQL with two users, in place
+// of its services, which stand last in it.
 func addDatabase(t *testing.T, p *rehearsal.Play) {
 	t.Helper()
 	editEstate(t, p, func(text string) string {
+		text, _, _ = strings.Cut(text, "\nservices:")
 		return text + `
 services:
   postgres:

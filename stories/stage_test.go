@@ -94,6 +94,7 @@ var tagged = map[blueprint.Kind]bool{
 	blueprint.KindVPC: true, blueprint.KindPrivateNetwork: true, blueprint.KindGatewayIP: true, blueprint.KindGateway: true,
 	blueprint.KindAddress: true, blueprint.KindSecurityGroup: true, blueprint.KindPlacementGroup: true, blueprint.KindVolume: true,
 	blueprint.KindServer: true, blueprint.KindPrivateNIC: true, blueprint.KindLoadBalancer: true,
+	blueprint.KindPostgres: true, blueprint.KindPostgresSecret: true, blueprint.KindBucket: true, blueprint.KindSecret: true, blueprint.KindEdgeIP: true,
 }
 
 // wholeOnce fails unless everything that the file asks for exists exactly once
@@ -121,12 +122,12 @@ func wholeOnce(t *testing.T, p *rehearsal.Play, e *estate.Estate) {
 	}
 }
 
-// play runs a command to its end and fails the test unless it ends with code.
 // wipe is the command that takes everything down, data too.
 func wipe(p *rehearsal.Play, e *estate.Estate) []string {
 	return []string{"destroy", p.Stage.Env, "--delete-data", "postgres,buckets,registry,secrets,store,volumes", "--confirm", e.Name}
 }
 
+// play runs a command to its end and fails the test unless it ends with code.
 func play(t *testing.T, p *rehearsal.Play, code int, args ...string) string {
 	t.Helper()
 	out, err := p.Command(context.Background(), args...).CombinedOutput()
