@@ -318,7 +318,7 @@ func (w *world) listingsThatFail(t *testing.T, unused, empty []string) {
 		must(lb.NewZonedAPI(w.somebody()).CreateLB(&lb.ZonedAPICreateLBRequest{Zone: z, Name: "elsewhere", Type: "LB-S"}))(t)
 	}
 	calm := *w
-	w.budget, w.attempt, w.backoff = 15e6, 200e6, 2e6
+	w.budget, w.attempt, w.backoff = 15e6, 1e9, 2e6
 	mark := len(w.region.Requests(0))
 	cloud := w.cloud() // one for all: each keeps connections open
 	var listings []string
