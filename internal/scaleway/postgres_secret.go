@@ -24,17 +24,10 @@ func (c *Cloud) listSecretVersions(ctx context.Context, id string) ([]*secret.Se
 	})
 }
 
-// applyPostgresSecret makes the place for a user's password. One that is
-// scheduled for deletion keeps its name for a week, so it is brought back.
+// applyPostgresSecret makes the place for a user's password.
 func (c *Cloud) applyPostgresSecret(ctx context.Context, j job, want blueprint.PostgresSecret) (plan.Observed, error) {
 	s, err := ensure(ctx, c, forVisible,
-		func(ctx context.Context) (*secret.Secret, bool, error) {
-			all, err := c.listSecrets(ctx, stepTag(j.step))
-			if s, found, err := claimed(c, j.step, all, err, func(v *secret.Secret) []string { return v.Tags }); err != nil || found {
-				return s, found, err
-			}
-			return c.bringBack(ctx, j.step)
-		},
+		c.findSecret(j.step),
 		func(ctx context.Context) (*secret.Secret, error) {
 			return c.secrets.CreateSecret(&secret.CreateSecretRequest{Region: c.region, ProjectID: c.project, Name: want.Name, Path: &want.Path, Tags: c.tags(j.step),
 				Type: secret.SecretType(want.Type), Description: &want.Description}, scw.WithContext(ctx))

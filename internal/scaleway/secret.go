@@ -35,18 +35,23 @@ func (c *Cloud) secretsOf(ctx context.Context, req *secret.ListSecretsRequest) (
 	})
 }
 
+// findSecret finds a step's secret. One that is scheduled for deletion keeps its
+// name for a week, so it is brought back, with its content.
+func (c *Cloud) findSecret(step blueprint.Step) func(context.Context) (*secret.Secret, bool, error) {
+	return func(ctx context.Context) (*secret.Secret, bool, error) {
+		all, err := c.listSecrets(ctx, stepTag(step))
+		if s, found, err := claimed(c, step, all, err, func(v *secret.Secret) []string { return v.Tags }); err != nil || found {
+			return s, found, err
+		}
+		return c.bringBack(ctx, step)
+	}
+}
+
 // applySecret makes a container and keeps its tags and protection. Its content
-// is never touched. One that is scheduled for deletion keeps its name for a week,
-// so it is brought back, with its content.
+// is never touched.
 func (c *Cloud) applySecret(ctx context.Context, j job, want blueprint.Secret) (plan.Observed, error) {
 	s, err := ensure(ctx, c, forFree,
-		func(ctx context.Context) (*secret.Secret, bool, error) {
-			all, err := c.listSecrets(ctx, stepTag(j.step))
-			if s, found, err := claimed(c, j.step, all, err, func(v *secret.Secret) []string { return v.Tags }); err != nil || found {
-				return s, found, err
-			}
-			return c.bringBack(ctx, j.step)
-		},
+		c.findSecret(j.step),
 		func(ctx context.Context) (*secret.Secret, error) {
 			return c.secrets.CreateSecret(&secret.CreateSecretRequest{Region: c.region, ProjectID: c.project, Name: want.Name, Path: &want.Path,
 				Type: secret.SecretType(want.Type), Tags: c.serviceTags(j.step, want.Tags), Protected: want.Protected}, scw.WithContext(ctx))
