@@ -33,6 +33,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"calls":     calls,
 	"tries":     tries,
 	"happened":  happened,
+	"remedy":    remedy,
 }
 
 // code runs a program that must end with one exit code; exec can only tell

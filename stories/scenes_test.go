@@ -113,6 +113,19 @@ func tries(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("it never said %q", args[1])
 }
 
+// remedy runs what the command before told its user to do: the words that a
+// pattern finds on stderr are the last arguments.
+func remedy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: remedy PATTERN PROGRAM [ARGUMENT...]")
+	}
+	advice := regexp.MustCompile(args[0]).FindString(ts.ReadFile("stderr"))
+	if advice == "" {
+		ts.Fatalf("nobody said %q", args[0])
+	}
+	ts.Check(ts.Exec(args[1], append(args[2:], strings.Fields(advice)...)...))
+}
+
 // happened fails unless everything in the fault script in force came true: a
 // scene whose trouble never came proves nothing.
 func happened(ts *testscript.TestScript, neg bool, args []string) {

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -150,6 +151,7 @@ func (b *bootstrap) expired(after time.Duration) error {
 func (c *Cluster) applyMembers(ctx context.Context, a plan.Action) (plan.Observed, error) {
 	want := a.Step.Spec.(blueprint.EtcdMembers).Voters
 	var last EtcdHealth
+	halfway := unstarted{c: c}
 	err := c.until(ctx, c.limits.Etcd, func(ctx context.Context) error {
 		health := c.EtcdHealth(ctx)
 		if ctx.Err() != nil {
@@ -160,7 +162,7 @@ func (c *Cluster) applyMembers(ctx context.Context, a plan.Action) (plan.Observe
 		if len(missing) == 0 {
 			return errStop
 		}
-		if err := c.strandedLearner(last); err != nil {
+		if err := cmp.Or(c.strandedLearner(last), halfway.look(last)); err != nil {
 			return err
 		}
 		for _, name := range missing {

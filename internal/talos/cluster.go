@@ -25,6 +25,7 @@ type Limits struct {
 	MaxPoll  time.Duration // longest pause
 	Leave    time.Duration // how long a node that was sent its configuration may stay in maintenance; it closes its listener within ten seconds
 	Settle   time.Duration // how long etcd must be seen untouched before a Bootstrap of a node that an earlier run configured
+	Joining  time.Duration // how long a member that was added may take to start
 	Patience time.Duration // how long observing, and the gate of a change, wait for nodes that do not answer
 	Node     time.Duration // a node from power on to its configuration
 	Etcd     time.Duration // etcd up, and every node a voter; a learner may take minutes
@@ -36,7 +37,7 @@ type Limits struct {
 func Defaults() Limits {
 	return Limits{
 		Contact: 10 * time.Second, Call: 15 * time.Second, Send: time.Minute, Poll: 100 * time.Millisecond, MaxPoll: time.Second,
-		Leave: 12 * time.Second, Settle: 5 * time.Second, Patience: 20 * time.Second, Node: 15 * time.Minute, Etcd: 10 * time.Minute, Ready: 15 * time.Minute, Reboot: 15 * time.Minute,
+		Leave: 12 * time.Second, Settle: 5 * time.Second, Joining: time.Minute, Patience: 20 * time.Second, Node: 15 * time.Minute, Etcd: 10 * time.Minute, Ready: 15 * time.Minute, Reboot: 15 * time.Minute,
 	}
 }
 
@@ -103,7 +104,7 @@ func (l Limits) withDefaults() Limits {
 	d := Defaults()
 	for _, f := range []struct{ to, from *time.Duration }{
 		{&l.Contact, &d.Contact}, {&l.Call, &d.Call}, {&l.Send, &d.Send}, {&l.Poll, &d.Poll}, {&l.MaxPoll, &d.MaxPoll}, {&l.Settle, &d.Settle}, {&l.Leave, &d.Leave},
-		{&l.Patience, &d.Patience}, {&l.Node, &d.Node}, {&l.Etcd, &d.Etcd}, {&l.Ready, &d.Ready}, {&l.Reboot, &d.Reboot},
+		{&l.Joining, &d.Joining}, {&l.Patience, &d.Patience}, {&l.Node, &d.Node}, {&l.Etcd, &d.Etcd}, {&l.Ready, &d.Ready}, {&l.Reboot, &d.Reboot},
 	} {
 		if *f.to == 0 {
 			*f.to = *f.from

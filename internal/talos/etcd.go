@@ -3,6 +3,7 @@ package talos
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -52,7 +53,8 @@ func (n EtcdNode) State() string {
 // EtcdMember is one entry of a member list.
 type EtcdMember struct {
 	ID      uint64
-	Name    string
+	Name    string     // empty until it first started
+	Peer    netip.Addr // where the other members reach it
 	Learner bool
 }
 
@@ -228,7 +230,7 @@ func (s *session) members(ctx context.Context) ([]EtcdMember, error) {
 	var out []EtcdMember
 	for _, m := range list.GetMessages() {
 		for _, e := range m.GetMembers() {
-			out = append(out, EtcdMember{ID: e.GetId(), Name: e.GetHostname(), Learner: e.GetIsLearner()})
+			out = append(out, EtcdMember{ID: e.GetId(), Name: e.GetHostname(), Peer: peer(e.GetPeerUrls()), Learner: e.GetIsLearner()})
 		}
 	}
 	if len(out) == 0 {

@@ -59,7 +59,10 @@ type fakeFarm struct {
 	clusters map[string]*fakeEtcd
 }
 
-type fakeEtcd struct{ members []*fakeNode }
+type fakeEtcd struct {
+	members []*fakeNode
+	added   []*machine.EtcdMember // and not started
+}
 
 type fakeNode struct {
 	machine.UnimplementedMachineServiceServer
@@ -402,6 +405,7 @@ func (n *fakeNode) EtcdMemberList(context.Context, *machine.EtcdMemberListReques
 	for _, m := range members {
 		out.Members = append(out.Members, &machine.EtcdMember{Id: m.id, Hostname: m.name, IsLearner: m.learner})
 	}
+	out.Members = append(out.Members, f.clusters[n.cluster].added...)
 	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{out}}, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
 )
@@ -67,6 +69,30 @@ func TestALearnerWhoseNodeRestartedIsNotWaitedFor(t *testing.T) {
 		"staging-cp-3 ApplyConfiguration NO_REBOOT in maintenance",
 		"staging-cp-1 Bootstrap",
 	)
+}
+
+// A node that restarts between the addition of its member and its start is not
+// let in again; that is told with the command that makes room, and soon.
+func TestAMemberThatWasAddedAndNeverStarts(t *testing.T) {
+	s := newScene(t).must(controlPlane...)
+	for _, name := range []string{"staging-cp-2", "staging-cp-3"} {
+		s.farm.with(name, func(n *fakeNode) { n.stuck = true })
+	}
+	s.must(etcdUp)
+	add := func(peer string) {
+		s.farm.with("staging-cp-1", func(n *fakeNode) {
+			n.farm.clusters[n.cluster].added = []*machine.EtcdMember{{Id: 0xbfac3b7805c765bb, IsLearner: true, PeerUrls: []string{"https://" + peer + ":2380"}}}
+		})
+	}
+	add("172.16.0.5")
+	s.refuses(s.apply("etcd-members/staging"), outcome.Failed, "staging-cp-2 does not get into etcd", "added and the node restarted before it started",
+		"talosctl -n 172.16.0.4 etcd remove-member bfac3b7805c765bb")
+
+	add("172.16.0.99") // nobody knows whose it is: it may be starting
+	limits := quick
+	limits.Etcd = 500 * time.Millisecond
+	s.with(limits)
+	s.refuses(s.apply("etcd-members/staging"), outcome.Failed, "etcd has 1 of 3 voters", "not yet: staging-cp-2, staging-cp-3")
 }
 
 // A command that was given less time than the step says the same as the step's

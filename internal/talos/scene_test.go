@@ -17,7 +17,7 @@ import (
 // where an event can be awaited.
 var quick = Limits{
 	Contact: time.Minute, Call: time.Minute, Send: time.Minute, Poll: 2 * time.Millisecond, MaxPoll: 20 * time.Millisecond,
-	Leave: 60 * time.Millisecond, Settle: 60 * time.Millisecond, Patience: 300 * time.Millisecond,
+	Leave: 60 * time.Millisecond, Settle: 60 * time.Millisecond, Joining: 60 * time.Millisecond, Patience: 300 * time.Millisecond,
 	Node: 2 * time.Minute, Etcd: 2 * time.Minute, Ready: 2 * time.Minute, Reboot: 2 * time.Minute,
 }
 

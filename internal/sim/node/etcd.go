@@ -167,6 +167,11 @@ func (e *etcdService) prepare(ctx context.Context) (args []string, learner uint6
 			if err != nil {
 				return nil, 0, err
 			}
+			if n.quirks.LostAtJoin {
+				n.farm.opt.Clock.After(0, func() { n.machine.powerOff(errPoweredOff) })
+				<-ctx.Done()
+				return nil, 0, ctx.Err()
+			}
 			learner = id
 			set.def("initial-cluster-state", "existing")
 			set.def("initial-cluster", cluster)

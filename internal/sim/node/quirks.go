@@ -9,6 +9,7 @@ type quirks struct {
 	OldVersion     string        // the boot is of this version, once
 	FallBack       bool          // the boot ends in the other boot entry, which stays the one, once
 	LearnerFor     time.Duration // the etcd member stays a learner this long (simulated), once
+	LostAtJoin     bool          // power fails between the member's addition and its start, once
 	StuckPreparing bool          // etcd never leaves Preparing, until healed
 	SmallEphemeral int64         // EPHEMERAL is made this small, in bytes
 	ForeignCert    bool          // the API answers with a certificate of another cluster, until healed
@@ -21,6 +22,6 @@ type quirks struct {
 // happen once.
 func (q *quirks) takeForBoot() quirks {
 	now := *q
-	q.DiskOrder, q.FallBack, q.OldVersion, q.LearnerFor, q.Forget = false, false, "", 0, ""
+	q.DiskOrder, q.FallBack, q.OldVersion, q.LearnerFor, q.LostAtJoin, q.Forget = false, false, "", 0, false, ""
 	return now
 }

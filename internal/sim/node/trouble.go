@@ -49,6 +49,8 @@ func troubles() map[string]trouble {
 			q.LearnerFor, err = duration(e, "for")
 			return err
 		}),
+		// Power fails when the cluster has added the node's member, before it starts.
+		"etcd-join-power-loss": quirk(func(q *quirks, _ hardware.NodeEvent) error { q.LostAtJoin = true; return nil }),
 		// etcd does not leave Preparing until the event comes again with `off: true`.
 		"etcd-stuck-preparing": quirk(func(q *quirks, e hardware.NodeEvent) error { q.StuckPreparing = !off(e); return nil }),
 		// A new EPHEMERAL volume gets no more than `bytes`.
