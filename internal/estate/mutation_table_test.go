@@ -55,6 +55,16 @@ var mutations = []struct{ at, value, refused string }{
 	{"services.postgres.users[1].privileges.app", `""`, ""},
 	{"services.postgres.users[1].privileges", "{others: all}", "services.postgres.users[1].privileges.others"},
 	{"services.postgres.users[1].privileges", "{app: none}", "-"},
+	// the replica (its addresses are in TestFieldReport10ReplicaInTheSameFailureDomain)
+	{"store.replica.endpoint", "(removed)", ""},
+	{"store.replica.region", "(removed)", ""},
+	{"store.replica.region", "fr-par", ""},
+	{"store.replica.region", "EU West", ""},
+	{"store.replica.region", "us-east-1", "-"},
+	{"store.replica.bucket", "(removed)", ""},
+	{"store.replica.bucket", "Copies", ""},
+	{"store.replica.bucket", "a.b", ""},
+	{"store.replica.accessKey", "x", ""},
 	// form of the file
 	{"apiVersion", "bastide/v2", ""},
 	{"apiVersion", "v1", ""},

@@ -51,7 +51,16 @@ type Secrets struct {
 // Store is the estate's own bucket in object storage, the home of its lock,
 // journals, images and backups. See Estate.BucketName.
 type Store struct {
-	Bucket string `yaml:"bucket"` // name of the bucket; one is derived from project and name where none is given
+	Bucket  string   `yaml:"bucket"`  // name of the bucket; one is derived from project and name where none is given
+	Replica *Replica `yaml:"replica"` // a second, off-site store for copies of the secrets bundle
+}
+
+// Replica is an S3 store in another failure domain than the estate's own. What
+// is kept there is encrypted before it leaves.
+type Replica struct {
+	Endpoint string `yaml:"endpoint" estate:"required,example=https://s3.example.net"` // https address of the store, without a bucket, a path or a key
+	Region   string `yaml:"region" estate:"required,example=eu-west-1"`                // the store's own name for its region, which signatures name
+	Bucket   string `yaml:"bucket" estate:"required,example=staging-replica"`          // a private bucket that exists there; bastide makes none
 }
 
 // Talos is the operating system of the nodes.

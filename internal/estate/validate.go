@@ -13,6 +13,7 @@ func (s *source) validate(e *Estate) {
 	s.validateScaleway(&e.Scaleway)
 	s.validateRecipients(e.Secrets.Recipients)
 	s.validateStore(&e.Store)
+	s.validateReplica(e)
 	s.validateTalos(&e.Talos)
 	s.validateVersions(e)
 	s.validateKubernetes(&e.Kubernetes)

@@ -19,6 +19,11 @@ func (e *Estate) Warnings() Problems {
 	warn := func(path, what, why, hint string) {
 		ws = append(ws, Problem{Path: path, What: what, Why: why, Hint: hint})
 	}
+	if r := e.Store.Replica; r != nil {
+		for _, why := range r.nearness() {
+			warn("store.replica.endpoint", why.what, why.why, why.hint)
+		}
+	}
 	if e.ControlPlane.Count == 1 {
 		warn("controlPlane.count", "is 1", "the cluster stops whenever that node restarts, and its loss is the loss of etcd", "write 3 for anything that matters")
 	}
