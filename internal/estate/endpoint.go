@@ -53,10 +53,17 @@ func ParseEndpoint(text string) (e Endpoint, wrong, hint string) {
 	case !hostName.MatchString(e.Host) || numeric(e.Host):
 		return e, "has a host that is neither a plain name nor an IP address", form
 	}
-	if e.Scheme == "http" && !e.Loopback() {
+	return e, "", ""
+}
+
+// ParseReplica reads the address of a replica, which others than this machine
+// reach over TLS alone.
+func ParseReplica(text string) (e Endpoint, wrong, hint string) {
+	e, wrong, hint = ParseEndpoint(text)
+	if wrong == "" && e.Scheme == "http" && !e.Loopback() {
 		return e, "is not encrypted", "write https; http is for a store on this very machine"
 	}
-	return e, "", ""
+	return e, wrong, hint
 }
 
 // numeric says that a name is one of the short or padded spellings of an IPv4

@@ -55,7 +55,7 @@ func (s *source) validateReplica(e *Estate) {
 // shared says in what way a replica is no store of its own.
 func (r *Replica) shared(home string) (what, why, hint string) {
 	const elsewhere = "name a store of another provider"
-	at, wrong, hint := ParseEndpoint(r.Endpoint)
+	at, wrong, hint := ParseReplica(r.Endpoint)
 	if wrong != "" {
 		return wrong, "copies of the secrets bundle go there", hint
 	}

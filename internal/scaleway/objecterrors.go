@@ -68,6 +68,9 @@ func (o *ObjectStorage) explain(err error) (why, do string) {
 }
 
 func (o *ObjectStorage) refused(r minio.ErrorResponse) (why, do string) {
+	if o.Project == "" {
+		return o.refusedElsewhere(r)
+	}
 	why = fmt.Sprintf("object storage answered %d %s: %s", r.StatusCode, r.Code, r.Message)
 	switch r.Code {
 	case "AccessDenied":

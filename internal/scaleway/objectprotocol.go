@@ -13,9 +13,12 @@ import (
 // s3 is the protocol of object storage: XML over HTTP, but for the content of
 // objects. All its calls may be repeated but those that begin or end a multipart
 // upload.
-type s3 struct{ host string } // host without a bucket's name before it
+type s3 struct {
+	host string // without a bucket's name before it
+	name string // of the store, for messages; the estate's own needs none
+}
 
-func (s s3) String() string { return "object storage" }
+func (s s3) String() string { return orText(s.name, "object storage") }
 
 func (s s3) repeatable(req *http.Request) bool {
 	return req.Method != http.MethodPost || req.URL.Query().Has("delete")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bastide/internal/outcome"
+	"bastide/internal/vault"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -24,7 +25,7 @@ type ObjectStorage struct {
 	// DisableContentSha256, so that no x-amz-checksum-* header, which some
 	// stores reject, is sent either. Both digests are checked by every store.
 	Client  *minio.Core
-	Project string
+	Project string // empty for a store that is not Scaleway's
 	Region  string
 
 	access    access
@@ -53,19 +54,42 @@ func NewObjectStorage(o Options) (*ObjectStorage, []string, error) {
 	if p.PathStyle {
 		lookup = minio.BucketLookupPath
 	}
-	t := &retrying{protocol: s3{endpoint.Host}, next: o.network(p.Insecure), retry: o.Retry.orDefaults(), trouble: trouble{notice: o.Notice}}
-	network := wording{t}
-	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds:  credentials.NewStaticV4(p.AccessKey+"@"+where.Project, p.SecretKey, ""),
-		Secure: endpoint.Scheme == "https", Region: where.Region, BucketLookup: lookup, Transport: network, MaxRetries: 1,
+	objects, err := o.objectStorage(connection{
+		endpoint: endpoint, region: where.Region, lookup: lookup, insecure: p.Insecure,
+		accessKey: p.AccessKey + "@" + where.Project, secretKey: vault.NewSecret(p.SecretKey), protocol: s3{host: endpoint.Host},
 	})
 	if err != nil {
 		return nil, s.warnings, outcome.Refuse("object storage cannot be reached", err.Error(), "correct "+orText(p.s3From, "the Scaleway settings"))
 	}
+	objects.Project, objects.access = where.Project, access{key: p.AccessKey, from: p.keyFrom, endpoint: p.s3From}
+	return objects, s.warnings, nil
+}
+
+// connection is one object store and who asks.
+type connection struct {
+	endpoint  *url.URL
+	region    string
+	lookup    minio.BucketLookupType
+	insecure  bool
+	accessKey string
+	secretKey vault.Secret
+	protocol  s3
+}
+
+// objectStorage makes the client of one store. It makes no call.
+func (o Options) objectStorage(c connection) (*ObjectStorage, error) {
+	t := &retrying{protocol: c.protocol, next: o.network(c.insecure), retry: o.Retry.orDefaults(), trouble: trouble{notice: o.Notice}}
+	network := wording{t}
+	client, err := minio.NewCore(c.endpoint.Host, &minio.Options{
+		Creds:  credentials.NewStaticV4(c.accessKey, c.secretKey.Reveal(), ""),
+		Secure: c.endpoint.Scheme == "https", Region: c.region, BucketLookup: c.lookup, Transport: network, MaxRetries: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
 	name, version, _ := strings.Cut(orText(o.UserAgent, "bastide/unknown"), "/")
 	client.SetAppInfo(name, version)
-	return &ObjectStorage{Client: client, Project: where.Project, Region: where.Region, access: access{key: p.AccessKey, from: p.keyFrom, endpoint: p.s3From},
-		network: network, pathStyle: p.PathStyle}, s.warnings, nil
+	return &ObjectStorage{Client: client, Region: c.region, network: network, pathStyle: c.lookup == minio.BucketLookupPath}, nil
 }
 
 // objectEndpoint is where the region's object storage is. When the API was
@@ -79,12 +103,17 @@ func (p profile) objectEndpoint(region string) (*url.URL, error) {
 	if p.S3URL == "" && p.APIURL != "" && !strings.HasSuffix(hostOf(p.APIURL), ".scaleway.com") {
 		return nil, outcome.Refuse(what, fmt.Sprintf("%s says that the API is at %s, and nothing says where object storage is then", p.urlFrom, p.APIURL), "set SCW_S3_ENDPOINT as well")
 	}
-	text := orText(p.S3URL, fmt.Sprintf("https://s3.%s.scw.cloud", region))
+	text := p.objectAddress(region)
 	u, err := url.Parse(strings.TrimRight(text, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
 		return nil, outcome.Refuse(what, fmt.Sprintf("%s is not the address of an object store", text), "correct it in "+orText(p.s3From, "the Scaleway settings"))
 	}
 	return u, nil
+}
+
+// objectAddress is the address that the settings give, or Scaleway's own.
+func (p profile) objectAddress(region string) string {
+	return orText(p.S3URL, fmt.Sprintf("https://s3.%s.scw.cloud", region))
 }
 
 func hostOf(address string) string {

@@ -81,8 +81,8 @@ type Keys struct {
 	Prompt func(label string) (Secret, error)
 }
 
-// Load decrypts the bundle.
-func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
+// Sealed is the bundle as it lies there, encrypted.
+func (f File) Sealed() ([]byte, error) {
 	sealed, err := estate.ReadFile(f.Path, maxSealed)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, outcome.Refuse("there is no secrets bundle at "+f.Path, "it is the identity of the cluster and is never made in passing",
@@ -93,6 +93,15 @@ func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
 	}
 	if err != nil {
 		return nil, outcome.CannotTell("could not read the secrets bundle "+f.Path, "", "check the file's permissions").Because(err)
+	}
+	return sealed, nil
+}
+
+// Load decrypts the bundle.
+func (f File) Load(keys Keys, now time.Time) (*Bundle, error) {
+	sealed, err := f.Sealed()
+	if err != nil {
+		return nil, err
 	}
 	identities, err := keys.identities()
 	if err != nil {
@@ -149,7 +158,7 @@ func (f File) write(b *Bundle) error {
 	if err != nil {
 		return outcome.Refuse("could not encrypt the secrets bundle", "", "correct secrets.recipients in the environment file").Because(err)
 	}
-	if err := f.place(sealed); err != nil {
+	if err := f.place(sealed, os.Link); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return f.occupied()
 		}
@@ -160,8 +169,8 @@ func (f File) write(b *Bundle) error {
 
 // place writes the whole file under another name and then links it into
 // place: a link, unlike a rename, fails when something is there, even if it
-// came between the check and now.
-func (f File) place(sealed []byte) error {
+// came between the check and now. To replace what is there, settle renames.
+func (f File) place(sealed []byte, settle func(from, to string) error) error {
 	dir := filepath.Dir(f.Path)
 	temporary, err := os.CreateTemp(dir, ".secrets-*.age") // born with mode 0600
 	if err != nil {
@@ -175,7 +184,7 @@ func (f File) place(sealed []byte) error {
 	if err := errors.Join(temporary.Sync(), temporary.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(temporary.Name(), f.Path); err != nil {
+	if err := settle(temporary.Name(), f.Path); err != nil {
 		return err
 	}
 	directory, err := os.Open(dir)
