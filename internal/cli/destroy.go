@@ -65,7 +65,7 @@ func (a *app) destroy(ctx context.Context, s *session.Session, r razing) error {
 	}
 	a.ui.Table(inventoryTable(name, d.Before))
 	a.showKept(name, d.Kept)
-	if len(d.Plan.Actions) == 0 && !d.Stored {
+	if len(d.Plan.Actions) == 0 && !d.Stored && d.Copies == 0 {
 		return a.razed(name, d)
 	}
 	if err := a.mayRaze(ctx, name, d, r); err != nil {
@@ -77,6 +77,10 @@ func (a *app) destroy(ctx context.Context, s *session.Session, r razing) error {
 		return err
 	}
 	if d, err = a.demolish(ctx, s, h, d, r); err != nil {
+		h.Release(ctx, err)
+		return err
+	}
+	if err := s.ClearReplica(ctx, d); err != nil {
 		h.Release(ctx, err)
 		return err
 	}

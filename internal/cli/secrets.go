@@ -23,7 +23,7 @@ func (a *app) secretsCommand() *cobra.Command {
 		Use:   "secrets",
 		Short: "The cluster's identity: the encrypted machine secrets bundle",
 	}
-	cmd.AddCommand(a.secretsNewCommand(), a.secretsImportCommand(), a.secretsFingerprintCommand())
+	cmd.AddCommand(a.secretsNewCommand(), a.secretsImportCommand(), a.secretsFingerprintCommand(), a.secretsRestoreCommand())
 	return cmd
 }
 

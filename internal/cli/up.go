@@ -48,7 +48,15 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verb
 		return err
 	}
 	a.show(v, p)
-	if !p.Empty() {
+	copies, err := s.Copies(ctx)
+	if err != nil {
+		return err
+	}
+	lacking := copies.Lacking()
+	for _, place := range lacking {
+		a.ui.Notice(place + " has no copy of the secrets bundle as it is now; one is made first")
+	}
+	if !p.Empty() || len(lacking) > 0 {
 		if v, err = a.raise(ctx, s, path, v, p, yes); err != nil {
 			return err
 		}
@@ -80,8 +88,8 @@ func (a *app) show(v *session.Survey, p plan.Plan) {
 	a.ui.Plan(p, &bill)
 }
 
-// raise carries a plan out under the estate's lock. A plan that is empty never
-// comes here: looking takes no lock.
+// raise carries a plan out under the estate's lock, after the secrets bundle was
+// copied. Without either to do nothing comes here: looking takes no lock.
 func (a *app) raise(ctx context.Context, s *session.Session, path string, v *session.Survey, p plan.Plan, yes bool) (*session.Survey, error) {
 	opening := doorOf(p)
 	if err := a.agreeToBegin(ctx, s, v, p, yes); err != nil {
@@ -100,14 +108,15 @@ func (a *app) raise(ctx context.Context, s *session.Session, path string, v *ses
 			}
 			p = v.Plan()
 		}
-		if p.Empty() {
-			return nil
-		}
-		if !reflect.DeepEqual(agreed.Actions, p.Actions) { // the door is open now, or another run has just ended
+		if !p.Empty() && !reflect.DeepEqual(agreed.Actions, p.Actions) { // the door is open now, or another run has just ended
 			a.show(v, p)
 			if err := a.agree(ctx, s, p, yes); err != nil {
 				return err
 			}
+		}
+		// Before anything is made that nobody can manage without the bundle.
+		if err := s.KeepCopies(ctx); err != nil || p.Empty() {
+			return err
 		}
 		progress, end := a.begin("up "+s.Estate.Name, len(p.Actions)-len(p.Having(plan.Keep)))
 		defer end()
@@ -147,6 +156,8 @@ func (a *app) agreeToBegin(ctx context.Context, s *session.Session, v *session.S
 		// The survey under the lock does it.
 		a.ui.Notice("the nodes cannot be read: the bastion accepts none of the SSH keys that were offered; it is made to read the project's keys again first")
 		return a.confirm(ctx, yes, "do that, and look again?")
+	case p.Empty():
+		return a.confirm(ctx, yes, "make the copies?")
 	}
 	return a.agree(ctx, s, p, yes)
 }

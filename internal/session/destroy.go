@@ -22,6 +22,8 @@ type Demolition struct {
 	Kept     []scaleway.Kept
 	After    *scaleway.Inventory         // what is there once it was carried out
 	Stored   bool                        // the estate's bucket exists
+	Copies   int                         // of the secrets bundle in the replica, which go too
+	replica  *store.Shelf                // where they are
 	data     []blueprint.Data            // the classes that were named
 	removals map[string]scaleway.Removal // by step of the plan
 }
@@ -60,7 +62,7 @@ func (d Demolition) Data() []string {
 			out = append(out, class)
 		}
 	}
-	if d.Stored && d.Takes(DataStore) {
+	if (d.Stored || d.Copies > 0) && d.Takes(DataStore) {
 		out = append(out, DataStore)
 	}
 	slices.Sort(out)
@@ -106,7 +108,7 @@ func (s *Session) Teardown(ctx context.Context, named []string) (Demolition, err
 		d.removals[names[r.ID]] = r
 	}
 	d.Plan = s.demolitionPlan(t.Removals, names)
-	return d, nil
+	return d, s.layOutReplica(ctx, &d)
 }
 
 // demolitionPlan names removals as steps are named, kind/name; the second of

@@ -11,7 +11,8 @@ import (
 
 // Doctor looks the project over: for what is the estate's and should not be
 // there, what looks like the estate's, what nobody uses, and traps. It looks at
-// Scaleway alone, and so needs neither the bundle nor a living cluster.
+// Scaleway, and at copies of the secrets bundle where the file names a replica for
+// them, and so needs neither the bundle's identity nor a living cluster.
 func (s *Session) Doctor(ctx context.Context) ([]scaleway.Check, error) {
 	cloud, err := s.Cloud(ctx)
 	if err != nil {
@@ -29,5 +30,9 @@ func (s *Session) Doctor(ctx context.Context) ([]scaleway.Check, error) {
 	if err != nil {
 		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
 	}
-	return p.Checks(g), nil
+	checks := p.Checks(g)
+	if s.Estate.Store.Replica != nil {
+		checks = append(checks, s.checkCopies(ctx))
+	}
+	return checks, nil
 }

@@ -69,16 +69,11 @@ func (b *Bucket) put(ctx context.Context, key string, body []byte, contentType s
 // get reads an object and checks that it is what was written. There is none where
 // the error's code is NoSuchKey.
 func (b *Bucket) get(ctx context.Context, key string) (object, error) {
-	content, info, header, err := b.objects.Client.GetObject(ctx, b.Name, key, minio.GetObjectOptions{})
+	o, header, err := b.read(ctx, key)
 	if err != nil {
-		return object{}, err
+		return o, err
 	}
-	defer func() { _ = content.Close() }()
-	body, err := io.ReadAll(io.LimitReader(content, maxObject+1))
-	if err != nil {
-		return object{}, err
-	}
-	o := object{etag: info.ETag, version: info.VersionID, body: body, age: ageOf(header)}
+	body := o.body
 	sum := sha256.Sum256(body)
 	switch have := header.Get("X-Amz-Meta-" + digestKey); {
 	case len(body) > maxObject:
@@ -89,6 +84,20 @@ func (b *Bucket) get(ctx context.Context, key string) (object, error) {
 		return o, damaged(b.Name, key, "its content does not have the digest that was written with it")
 	}
 	return o, nil
+}
+
+// read reads an object whole, whatever it is.
+func (b *Bucket) read(ctx context.Context, key string) (object, http.Header, error) {
+	content, info, header, err := b.objects.Client.GetObject(ctx, b.Name, key, minio.GetObjectOptions{})
+	if err != nil {
+		return object{}, nil, err
+	}
+	defer func() { _ = content.Close() }()
+	body, err := io.ReadAll(io.LimitReader(content, maxObject+1))
+	if err != nil {
+		return object{}, nil, err
+	}
+	return object{etag: info.ETag, version: info.VersionID, body: body, age: ageOf(header)}, header, nil
 }
 
 func damaged(bucket, key, why string) error {

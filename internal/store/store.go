@@ -1,5 +1,6 @@
 // Package store is the estate's own bucket in object storage: it holds the lock
-// that keeps two runs apart, the journals of runs, and later images and backups.
+// that keeps two runs apart, the journals of runs, copies of the secrets bundle where
+// the file names a replica for them, and later images and backups.
 // Nothing in it is needed to know what is live; an estate whose bucket is lost
 // is raised, looked at and taken down as before.
 //
@@ -22,6 +23,7 @@ const (
 	lockKey       = "lock.json"
 	proofKey      = "conditions.json"
 	journalPrefix = "journal/"
+	copiesPrefix  = "secrets/"
 )
 
 // The mark that a bucket of the estate carries, as a tag.
