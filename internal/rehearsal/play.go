@@ -171,7 +171,7 @@ func clean(environ []string) []string {
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")
 		switch {
-		case strings.HasPrefix(name, "SCW_"), name == "SSH_AUTH_SOCK", name == "KUBECONFIG", name == "TALOSCONFIG":
+		case strings.HasPrefix(name, "SCW_"), strings.HasPrefix(name, "BASTIDE_REPLICA_"), name == "SSH_AUTH_SOCK", name == "KUBECONFIG", name == "TALOSCONFIG":
 		default:
 			out = append(out, kv)
 		}

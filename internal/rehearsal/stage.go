@@ -158,8 +158,8 @@ func (s *Stage) makeBundle(e *estate.Estate, now time.Time) error {
 }
 
 // writeSeed puts down what a person prepares before a first up: the project,
-// the Talos snapshot that the file names, an SSH key in the project, and the DNS
-// zone that the file writes into.
+// the Talos snapshot that the file names, an SSH key in the project, the DNS zone
+// that the file writes into, and the replica's bucket in a store elsewhere.
 func (s *Stage) writeSeed(e *estate.Estate, public string) error {
 	seed := sim.Prepared{
 		Project: e.Scaleway.Project, Zones: e.Scaleway.Zones, Snapshot: e.Talos.Snapshot,
@@ -167,6 +167,9 @@ func (s *Stage) writeSeed(e *estate.Estate, public string) error {
 	}
 	if e.DNS != nil {
 		seed.Domains = []string{strings.ToLower(strings.TrimSuffix(e.DNS.Zone, "."))}
+	}
+	if r := e.Store.Replica; r != nil {
+		seed.Elsewhere = &sim.Elsewhere{Region: r.Region, Buckets: []string{r.Bucket}}
 	}
 	data, err := json.MarshalIndent(seed, "", "  ")
 	if err != nil {

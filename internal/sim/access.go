@@ -20,6 +20,10 @@ type Access struct {
 	Project   string `json:"project"`
 	Region    string `json:"region"`
 	Zone      string `json:"zone"`
+	// Elsewhere is the store of another provider, and the secret key to it; empty
+	// without one.
+	Elsewhere       string `json:"elsewhere,omitempty"`
+	ElsewhereSecret string `json:"elsewhereSecret,omitempty"`
 }
 
 const accessFile = "region.json"
@@ -50,9 +54,9 @@ func ReadAccess(dir string) (Access, error) {
 }
 
 // Environ lists the variables that point the Scaleway SDK, scw and the OpenTofu
-// provider at the region.
+// provider at the region, and bastide at the store elsewhere where there is one.
 func (a Access) Environ() []string {
-	return []string{
+	out := []string{
 		"SCW_API_URL=" + a.URL,
 		"SCW_S3_ENDPOINT=" + a.S3,
 		"SCW_S3_USE_PATH_STYLE=true",
@@ -64,6 +68,10 @@ func (a Access) Environ() []string {
 		"SCW_DEFAULT_ZONE=" + a.Zone,
 		"SCW_DISABLE_CHECK_VERSION=true", // scw asks GitHub for its newest release otherwise
 	}
+	if a.Elsewhere != "" {
+		out = append(out, "BASTIDE_REPLICA_ENDPOINT="+a.Elsewhere, "BASTIDE_REPLICA_ACCESS_KEY="+elsewhereKey, "BASTIDE_REPLICA_SECRET_KEY="+a.ElsewhereSecret)
+	}
+	return out
 }
 
 // Exports writes an environment as lines for a shell to read.
@@ -79,9 +87,12 @@ func Exports(environ []string) string {
 // Alive says whether the region's process exists.
 func (a Access) Alive() bool { return a.PID > 0 && syscall.Kill(a.PID, 0) == nil }
 
-// Public is what may be printed: everything but the secret key.
+// Public is what may be printed: everything but the secret keys.
 func (a Access) Public() Access {
 	a.SecretKey = "***"
+	if a.ElsewhereSecret != "" {
+		a.ElsewhereSecret = "***"
+	}
 	return a
 }
 

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"net"
 	"net/http"
-	"time"
 
 	"bastide/internal/sim/api"
 	"bastide/internal/sim/clock"
@@ -20,7 +18,7 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 		return s3.Key{Secret: secret, Project: project, Deny: region.ObjectsDenied(secret)}, known
 	}
 	store, err := s3.New(s3.Options{
-		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region}, Log: o.Log,
+		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region, "s3"}, Log: o.Log,
 		Keys: keys,
 	})
 	if err != nil {
@@ -28,29 +26,21 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 	}
 	r.store = store
 	r.parts = append(r.parts, store)
-	host, _, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return err
-	}
-	listener, err := listenLoopback(net.JoinHostPort(host, "0"))
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: store, ReadHeaderTimeout: 10 * time.Second}
-	r.parts = append(r.parts, server)
-	r.Access.S3 = "http://" + listener.Addr().String()
+	r.Access.S3, err = r.listenObjects(o, store)
 	region.Mount(store)
-	go func() { _ = server.Serve(listener) }() // ends with Close
-	return nil
+	return err
 }
 
 // objectCalls lets the region's fault script and request log see what clients
 // do to object storage.
-type objectCalls struct{ *api.Region }
+type objectCalls struct {
+	*api.Region
+	host string // as which its calls are noted
+}
 
-// Begin notes a call as one of the host s3.
+// Begin notes a call.
 func (c objectCalls) Begin(req *http.Request, path, query string) func(s3.End) {
-	end := c.Outside("s3", path, query, req)
+	end := c.Outside(c.host, path, query, req)
 	return func(e s3.End) {
 		effects := make([]api.Effect, len(e.Effects))
 		for i, one := range e.Effects {

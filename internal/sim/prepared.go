@@ -26,6 +26,8 @@ type Prepared struct {
 	Domains []string `json:"domains,omitempty"`
 	// RegistryTaken are names that other customers have.
 	RegistryTaken []api.SeedTaken `json:"registryTaken,omitempty"`
+	// Elsewhere is an S3 store of another provider, for copies off site.
+	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
 	// Permissions are what the API key lacks, or the only ones that it has.
 	Permissions *Permissions `json:"permissions,omitempty"`
 }
@@ -42,17 +44,16 @@ type Permissions struct {
 const talosDiskBytes = 5e9
 
 // ParseSeed reads what sim serve --seed is given.
-func ParseSeed(text []byte) (api.Seed, error) {
+func ParseSeed(text []byte) (Prepared, error) {
 	var p Prepared
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return api.Seed{}, err
-	}
-	return p.seed(), nil
+	err := d.Decode(&p)
+	return p, err
 }
 
-func (p Prepared) seed() api.Seed {
+// Seed is what of it is the region's own.
+func (p Prepared) Seed() api.Seed {
 	image := hardware.TalosImage{Version: p.TalosVersion, Schematic: schematic(p.Extensions), Extensions: p.Extensions}
 	s := api.Seed{Projects: []api.SeedProject{{ID: p.Project}}}
 	for _, zone := range p.Zones {

@@ -36,9 +36,11 @@ type Options struct {
 	// Deny lists what a key may not do, unless it was made in the region: a
 	// product ("lb", "object"), a product and an action ("iam:write",
 	// "object:read") or a permission set of IAM.
-	Deny   []string
-	Seed   api.Seed // what a person would have prepared
-	Faults fault.Script
+	Deny []string
+	Seed api.Seed // what a person would have prepared
+	// Elsewhere is a store of another provider; nil for none.
+	Elsewhere *Elsewhere
+	Faults    fault.Script
 	// EtcdProgram is the argument list that runs this program as an etcd member.
 	EtcdProgram []string
 	// APIServer is the path of a kube-apiserver.
@@ -65,7 +67,7 @@ func Start(o Options) (*Region, error) {
 	r := &Region{Access: o.Access, served: make(chan error, 1)}
 	handler, err := r.build(o)
 	if err == nil {
-		err = r.serveObjects(o, handler)
+		err = errors.Join(r.serveObjects(o, handler), r.serveElsewhere(o, handler))
 	}
 	if err == nil {
 		err = errors.Join(handler.Seed(o.Seed), handler.LoadFaults(o.Faults))
