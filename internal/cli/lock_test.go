@@ -31,7 +31,12 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	e, err := estate.Load("../../stories/testdata/small")
+	return newStageOf(t, "../../stories/testdata/small")
+}
+
+func newStageOf(t *testing.T, env string) *stage {
+	t.Helper()
+	e, err := estate.Load(env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,9 @@ func (a *app) up(ctx context.Context, s *session.Session, path string, yes, verb
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
+	if err := s.CheckReplica(); err != nil {
+		return err
+	}
 	v, p, err := a.look(ctx, s)
 	if err != nil {
 		return err

@@ -73,6 +73,16 @@ func (s *Session) Copies(ctx context.Context) (*Copies, error) {
 	return c, nil
 }
 
+// CheckReplica refuses a replica that cannot be meant, such as the estate's own
+// store. It makes no call, and so comes first.
+func (s *Session) CheckReplica() error {
+	if s.Estate.Store.Replica == nil {
+		return nil
+	}
+	_, err := s.shelves()
+	return err
+}
+
 // KeepCopies writes the bundle to the places that lack it, under the estate's
 // lock. What there is is read again first: another run may have been there.
 func (s *Session) KeepCopies(ctx context.Context) error {
