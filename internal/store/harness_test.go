@@ -30,7 +30,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 100, Access: sim.Access{
+	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 100, Elsewhere: &sim.Elsewhere{Region: "eu-west-1", Buckets: []string{"staging-copies"}}, Access: sim.Access{
 		AccessKey: sim.AccessKey, SecretKey: "6a1b1b7e-0000-4000-8000-000000000001", Project: project, Region: "fr-par", Zone: "fr-par-1"}})
 	if err != nil {
 		t.Fatal(err)
