@@ -16,13 +16,13 @@ import (
 	"bastide/internal/vault"
 )
 
-// No secret of the bundle and no password of the database appears in any output,
+// No secret of the bundle, no password of the database and no key of the replica appears in any output,
 // log, request log, process argument or stored object of a whole life. Every
 // single one is searched for.
 func TestNoSecretLeaks(t *testing.T) {
 	kubectl, talosctl := program.Need(t, "kubectl"), program.Need(t, "talosctl")
-	p, e := perform(t)
-	secrets := bundleSecrets(t, p)
+	p, e := performOn(t, withReplica(t, "../examples/private"))
+	secrets := append(bundleSecrets(t, p), vault.NewSecret(p.Access.ElsewhereSecret))
 	arguments := watchArguments(t)
 	env := p.Stage.Env
 	addDatabase(t, p)
@@ -40,6 +40,8 @@ func TestNoSecretLeaks(t *testing.T) {
 		"a changed config": changeConfig(t, p),
 		"a new password":   newPassword(t, p, &secrets),
 		"request log":      text(t, p, "/sim/requests"),
+		"doctor":           play(t, p, 0, "doctor", env),
+		"restore":          play(t, p, 0, "secrets", "restore", env),
 		"state":            text(t, p, "/sim/state"),
 		"faults":           text(t, p, "/sim/faults"),
 	}
@@ -57,6 +59,7 @@ func TestNoSecretLeaks(t *testing.T) {
 	for name, content := range files(t, p.Stage) {
 		said["file "+name] = content
 	}
+	delete(said, "file "+filepath.Join(p.Stage.Region, "region.json")) // how clients reach the region, the keys among it
 	said["process arguments"] = arguments()
 	if len(secrets) < 10 {
 		t.Fatalf("only %d secrets to search for", len(secrets))

@@ -47,6 +47,25 @@ func performOn(t *testing.T, dir string) (*rehearsal.Play, *estate.Estate) {
 	return p, e
 }
 
+// withReplica is a copy of an environment whose file names a replica.
+func withReplica(t *testing.T, env string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(env)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, estate.FileName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "\nstore: {replica: {endpoint: https://s3.example.net, region: eu-west-1, bucket: copies}}\n"...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // until runs a command and hands its process over after some events of its
 // progress, so that a moment of a run can be named without a clock. It returns
 // the exit code, -1 when a signal ended it.

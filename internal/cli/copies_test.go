@@ -20,21 +20,6 @@ import (
 	"bastide/internal/vault"
 )
 
-// newCopiesStage is the small estate with a replica in a store elsewhere.
-func newCopiesStage(t *testing.T) *stage {
-	t.Helper()
-	text, err := os.ReadFile("../../stories/testdata/small/estate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	text = append(text, "\nstore: {replica: {endpoint: https://s3.example.net, region: eu-west-1, bucket: small-copies}}\n"...)
-	if err := os.WriteFile(filepath.Join(dir, "estate.yaml"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return newStageOf(t, dir)
-}
-
 // stop lets up end at its first change at Scaleway, which is after the copies.
 const stop = `  - {method: mutating, path: "/*/v*/**", status: 403, body: {type: permissions_denied, message: no, details: [{resource: vpc, action: write}]}}
 `
@@ -135,7 +120,7 @@ func (s *stage) holds(bundles ...[]byte) {
 // The bundle is in both stores before anything is made that nobody could manage
 // without it; a second run has nothing to copy, and a plan asks neither store.
 func TestTheBundleIsCopiedBeforeAnythingIsMade(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	s.want(outcome.Done, "", "plan", s.Env)
 	if asked := s.asked(); len(asked) > 0 {
 		t.Errorf("a plan asked the replica: %v", asked)
@@ -172,7 +157,7 @@ func TestTheBundleIsCopiedBeforeAnythingIsMade(t *testing.T) {
 // A changed bundle becomes another copy. An older one is refused before anything is
 // written, and the newer one can be brought back; neither is ever written over.
 func TestAnOlderBundleIsRefused(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	s.faults(stop)
 	one := s.bundle()
 	s.want(outcome.Failed, "", "up", s.Env, "--yes")
@@ -206,7 +191,7 @@ func TestAnOlderBundleIsRefused(t *testing.T) {
 // What is not known about the replica, or wrong about it, ends up before its first
 // write: 4 where it cannot be told, 3 where it is wrong.
 func TestUpAsksTheReplicaFirst(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	const nobody = "http://127.0.0.1:1" // a port that nothing may take by chance
 	const at = `path: "~^/small-copies"`
 	for name, c := range map[string]struct {
@@ -249,7 +234,7 @@ func TestUpAsksTheReplicaFirst(t *testing.T) {
 // Once the lock is held, a copy that cannot be written ends up as a failure, and
 // nothing is made at Scaleway. The next run continues.
 func TestNothingIsMadeWithoutItsCopies(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	for _, c := range []struct{ fault, says string }{
 		{`  - {method: PUT, path: "~^/small-copies", status: 403}`, "the secrets bundle was not copied to the replica small-copies"},
 		{`  - {method: PUT, path: "/*/secrets/**", status: 403}`, "the secrets bundle was not copied to the estate's bucket"},
@@ -273,7 +258,7 @@ func TestNothingIsMadeWithoutItsCopies(t *testing.T) {
 
 // doctor compares the copies with the file, byte for byte.
 func TestDoctorComparesTheCopies(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	s.want(outcome.Failed, "has no copy of", "doctor", s.Env)
 	s.faults(stop)
 	s.want(outcome.Failed, "", "up", s.Env, "--yes")
@@ -312,7 +297,7 @@ func TestDoctorComparesTheCopies(t *testing.T) {
 // A copy comes back from one place alone: with the account at Scaleway lost, its
 // key included, from the replica.
 func TestRestoreNeedsOnePlaceOnly(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	s.want(outcome.Refused, "there is no copy in", "secrets", "restore", s.Env)
 	s.faults(stop)
 	s.want(outcome.Failed, "", "up", s.Env, "--yes")
@@ -346,7 +331,7 @@ func TestRestoreNeedsOnePlaceOnly(t *testing.T) {
 // with the class named, both go, and a replica that does not answer is in the way
 // before anything is touched.
 func TestDestroyAndTheCopies(t *testing.T) {
-	s := newCopiesStage(t)
+	s := newStage(t)
 	s.faults(stop)
 	s.want(outcome.Failed, "", "up", s.Env, "--yes")
 	asked := len(s.asked())

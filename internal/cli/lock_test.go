@@ -31,12 +31,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return newStageOf(t, "../../stories/testdata/small")
-}
-
-func newStageOf(t *testing.T, env string) *stage {
-	t.Helper()
-	e, err := estate.Load(env)
+	e, err := estate.Load("../../stories/testdata/small")
 	if err != nil {
 		t.Fatal(err)
 	}
