@@ -2,6 +2,7 @@ package stories
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -59,7 +60,7 @@ func withReplica(t *testing.T, env string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append(text, "\nstore: {replica: {endpoint: https://s3.example.net, region: eu-west-1, bucket: copies}}\n"...)
+	text = bytes.Replace(text, []byte("\ntalos:"), []byte("\nstore: {replica: {endpoint: https://s3.example.net, region: eu-west-1, bucket: copies}}\n\ntalos:"), 1)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

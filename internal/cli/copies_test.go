@@ -337,7 +337,7 @@ func TestDestroyAndTheCopies(t *testing.T) {
 	asked := len(s.asked())
 	s.faults(`  - {path: "~^/small-copies", status: 403}`)
 	text := s.want(outcome.Done, "everything of small is gone but what was kept", "destroy", s.Env, "--yes")
-	for _, part := range []string{"store " + s.estate.BucketName(), "store small-copies at 127.0.0.1:", "--delete-data buckets,store deletes that too"} {
+	for _, part := range []string{"store " + s.estate.BucketName(), "--delete-data buckets,store deletes that too", "copies of its secrets bundle in the replica small-copies at 127.0.0.1:", "--delete-data store deletes them"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in:\n%s", part, text)
 		}

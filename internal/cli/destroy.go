@@ -189,6 +189,9 @@ func (a *app) razed(name string, d session.Demolition) error {
 	if len(d.Kept) > 0 {
 		sentence = everythingBut(name, d.Kept)
 	}
+	if d.Replica != "" {
+		sentence += fmt.Sprintf("; copies of its secrets bundle in the replica %s were not looked at and stay, --delete-data %s deletes them", d.Replica, session.DataStore)
+	}
 	unread := strings.Join(d.Unread(), ", ")
 	if unread == "" {
 		a.ui.Verdict(ui.Verdict{Passed: true, Sentence: sentence})

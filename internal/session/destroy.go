@@ -22,6 +22,7 @@ type Demolition struct {
 	Kept     []scaleway.Kept
 	After    *scaleway.Inventory         // what is there once it was carried out
 	Stored   bool                        // the estate's bucket exists
+	Replica  string                      // the replica that stays as it is, unasked; empty where none does
 	Copies   int                         // of the secrets bundle in the replica, which go too
 	replica  *store.Shelf                // where they are
 	data     []blueprint.Data            // the classes that were named

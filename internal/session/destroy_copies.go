@@ -2,8 +2,8 @@ package session
 
 import (
 	"context"
+	"fmt"
 
-	"bastide/internal/blueprint"
 	"bastide/internal/scaleway"
 )
 
@@ -16,7 +16,7 @@ func (s *Session) layOutReplica(ctx context.Context, d *Demolition) error {
 		return nil
 	}
 	if !d.Takes(DataStore) {
-		d.Kept = append(d.Kept, s.keptReplica())
+		d.Replica = fmt.Sprintf("%s at %s", s.Estate.Store.Replica.Bucket, s.replicaAddress())
 		return nil
 	}
 	replica, err := s.replica()
@@ -37,11 +37,4 @@ func (s *Session) ClearReplica(ctx context.Context, d Demolition) error {
 		return nil
 	}
 	return d.replica.Clear(ctx)
-}
-
-// keptReplica is the replica as a teardown leaves it.
-func (s *Session) keptReplica() scaleway.Kept {
-	name := s.Estate.Store.Replica.Bucket + " at " + s.replicaAddress()
-	return scaleway.Kept{Item: scaleway.Item{Kind: blueprint.KindStore, Name: name, CloudID: name}, Class: blueprint.DataStore,
-		Why: "it is the replica, for copies of the secrets bundle; it was not looked at"}
 }
