@@ -188,9 +188,9 @@ func TestAnOlderBundleIsRefused(t *testing.T) {
 	s.holds(one, other)
 }
 
-// What is not known about the replica, or wrong about it, ends up before its first
+// Field report 10: what is not known about the replica, or wrong about it, ends up before its first
 // write: 4 where it cannot be told, 3 where it is wrong.
-func TestUpAsksTheReplicaFirst(t *testing.T) {
+func TestFieldReport10UpAsksTheReplicaFirst(t *testing.T) {
 	s := newStage(t)
 	const nobody = "http://127.0.0.1:1" // a port that nothing may take by chance
 	const at = `path: "~^/small-copies"`

@@ -21,7 +21,8 @@ func (a *app) doctorCommand() *cobra.Command {
 estate's mark without a reason, what looks like the estate's without the mark,
 what the cluster made, what is paid for and serves nobody, and settings that are
 allowed and hurt later. Each is a named check, with what puts it right. Nothing
-is changed. It reads Scaleway alone, in the estate's zone and region.
+is changed. It reads Scaleway alone, in the estate's zone and region, and the
+copies of the secrets bundle where the file names a replica for them.
 
 Exit code 0 says that all is well, 1 that something was found, 4 that a listing
 could not be read, whatever was found in the others.`,

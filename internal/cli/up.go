@@ -24,7 +24,8 @@ func (a *app) upCommand() *cobra.Command {
 		Short: "Raise the estate, or bring it to what the file says",
 		Long: `Raise the estate, or bring it to what the file says: plan, ask, carry the plan
 out, then check on the running nodes that it is so. It can be stopped and killed
-at any moment; running it again continues.`,
+at any moment; running it again continues. Where the file names a replica, the
+encrypted secrets bundle is copied there and to the estate's bucket first.`,
 		Annotations: map[string]string{streams: "yes"},
 		Example: `  bastide up envs/staging
   bastide up envs/staging --yes`,

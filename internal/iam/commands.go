@@ -49,5 +49,13 @@ func Script(e *estate.Estate) string {
 		fmt.Fprintf(&b, "# its key ends after %d days and goes into %s\n", a.Days, a.Keep)
 		b.WriteString(strings.Join(a.Commands(), "\n") + "\n")
 	}
+	if r := e.Store.Replica; r != nil {
+		fmt.Fprintf(&b, `
+# The replica: a key of that provider's, made there and never the one above, into
+# BASTIDE_REPLICA_ACCESS_KEY and BASTIDE_REPLICA_SECRET_KEY of whoever runs bastide up.
+# In the bucket %s it may list, read and write objects; that it may delete them is
+# needed for destroy --delete-data store alone.
+`, r.Bucket)
+	}
 	return b.String()
 }

@@ -26,7 +26,7 @@ const (
 // Only what the file uses is in it.
 func TestOnlyWhatTheFileUses(t *testing.T) {
 	all, few := Script(load(t, full)), Script(load(t, minimal))
-	for _, word := range []string{"RelationalDatabases", "ContainerRegistry", "DomainsDNS", "SecretManager", "registry-pull", "-objects"} {
+	for _, word := range []string{"RelationalDatabases", "ContainerRegistry", "DomainsDNS", "SecretManager", "registry-pull", "-objects", "BASTIDE_REPLICA_ACCESS_KEY"} {
 		if !strings.Contains(all, word) {
 			t.Errorf("%s is not in what the full example needs", word)
 		}
