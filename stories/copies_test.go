@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"bastide/internal/rehearsal"
+	"bastide/internal/sim/api"
 	"bastide/internal/vault"
 )
 
@@ -45,4 +48,68 @@ func TestKilledWhileCopying(t *testing.T) {
 	}
 	play(t, p, 0, wipe(p, e)...)
 	play(t, p, 3, "secrets", "restore", p.Stage.Env) // no copy is left
+}
+
+// The bundle of an estate that runs is changed: up copies it and changes nothing
+// else; without a change it writes nothing, and lists the replica once.
+func TestABundleThatChanges(t *testing.T) {
+	p, e := performOn(t, small)
+	play(t, p, 0, "up", p.Stage.Env, "--yes")
+	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")
+	file := filepath.Join(p.Stage.Env, vault.FileName)
+	bundle, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As if encrypted again: age takes it, and its digest is another.
+	if err := os.WriteFile(file, append(bundle, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := len(requests(t, p))
+	if out := play(t, p, 3, "up", p.Stage.Env); !strings.Contains(out, "has no copy of the secrets bundle as it is now") {
+		t.Errorf("up does not say what it would do:\n%s", out)
+	}
+	for _, r := range requests(t, p)[before:] {
+		if r.Mutating {
+			t.Errorf("an up that was not confirmed called %s %s%s", r.Method, r.Host, r.Path)
+		}
+	}
+	before = len(requests(t, p))
+	play(t, p, 0, "up", p.Stage.Env, "--yes")
+	copied := 0
+	for _, r := range requests(t, p)[before:] {
+		switch {
+		case !r.Mutating:
+		case strings.Contains(r.Path, "/secrets/000002-"):
+			copied++
+		case r.Host != "s3": // lock and journal are there
+			t.Errorf("up called %s %s%s", r.Method, r.Host, r.Path)
+		}
+	}
+	if copied != 2 {
+		t.Errorf("%d copies were written, want 2", copied)
+	}
+	before = len(requests(t, p))
+	play(t, p, 0, "up", p.Stage.Env, "--yes")
+	asked := 0
+	for _, r := range requests(t, p)[before:] {
+		if r.Mutating {
+			t.Errorf("a second up called %s %s%s", r.Method, r.Host, r.Path)
+		}
+		if r.Host == "elsewhere" {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the replica was asked %d times, want once", asked)
+	}
+	play(t, p, 0, wipe(p, e)...)
+}
+
+func requests(t *testing.T, p *rehearsal.Play) (out []api.Request) {
+	t.Helper()
+	if err := p.Page(t.Context(), "/sim/requests", &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

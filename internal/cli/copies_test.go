@@ -13,6 +13,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/scaleway"
 	"bastide/internal/sim/api"
@@ -311,6 +312,21 @@ func TestRestoreNeedsOnePlaceOnly(t *testing.T) {
 	s.faults(`  - {method: GET, path: "~^/small-copies", status: 403}`)
 	s.want(outcome.Unknown, "or take the other copy with --from store", "secrets", "restore", s.Env)
 	s.want(outcome.Done, "is the newest copy in the estate's bucket", "secrets", "restore", s.Env, "--from", "store")
+	// A file that does not name the replica any more has the other one still.
+	lose()
+	file := filepath.Join(s.Env, estate.FileName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("\nstore:"), []byte("\n#store:"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.want(outcome.Refused, "the file names no store.replica", "secrets", "restore", s.Env, "--from", "replica")
+	s.want(outcome.Done, "is the newest copy in the estate's bucket", "secrets", "restore", s.Env)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	lose()
 	t.Setenv("SCW_ACCESS_KEY", "")
 	t.Setenv("SCW_SECRET_KEY", "")

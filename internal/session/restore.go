@@ -28,9 +28,6 @@ const (
 // it needs the other for nothing, its credentials included.
 func (s *Session) Restore(ctx context.Context, from string, replace bool) (Restored, error) {
 	path := s.Vault().Path
-	if s.Estate.Store.Replica == nil {
-		return Restored{}, outcome.Refuse(path+" was not restored", "the file names no store.replica, so no copies are kept", "bring the file back from wherever else you have it")
-	}
 	shelves, err := s.source(from)
 	if err != nil {
 		return Restored{}, err
@@ -58,13 +55,19 @@ func (s *Session) Restore(ctx context.Context, from string, replace bool) (Resto
 }
 
 func (s *Session) source(from string) ([]*store.Shelf, error) {
-	switch from {
-	case FromBoth:
+	named := s.Estate.Store.Replica != nil
+	if from == FromBoth && !named { // copies of a time when there was one
+		from = FromStore
+	}
+	switch {
+	case from == FromBoth:
 		return s.shelves()
-	case FromReplica:
+	case from == FromReplica && !named:
+		return nil, outcome.Refuse(s.Vault().Path+" was not restored", "the file names no store.replica", "write it into the file, or take the copy in the estate's bucket with --from "+FromStore)
+	case from == FromReplica:
 		replica, err := s.replica()
 		return []*store.Shelf{replica}, err
-	case FromStore:
+	case from == FromStore:
 		kept, err := s.Store()
 		if err != nil {
 			return nil, err
