@@ -126,15 +126,18 @@ type logged struct {
 var (
 	anyID   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 	anyNode = regexp.MustCompile(`^/talos/[^/]+`)
-	// The estate's own bucket, and the journals in it, which are named by time.
+	// The estate's own bucket, the journals in it, which are named by time, and copies
+	// of the bundle, which are named by digest.
 	anyBucket  = regexp.MustCompile(`^/bastide-[a-z0-9-]+-[0-9a-f]{8}\b`)
 	anyJournal = regexp.MustCompile(`/journal/.*`)
+	anyCopy    = regexp.MustCompile(`/secrets/[0-9]{6}-[0-9a-f]{64}\.age$`)
 )
 
 // operation is a call without the thing that it is about.
 func (l logged) operation() string {
 	path := anyNode.ReplaceAllString(anyID.ReplaceAllString(l.Path, "*"), "/talos/*")
-	return l.Method + " " + anyJournal.ReplaceAllString(anyBucket.ReplaceAllString(path, "/bucket"), "/journal/*")
+	path = anyCopy.ReplaceAllString(anyBucket.ReplaceAllString(path, "/bucket"), "/secrets/*")
+	return l.Method + " " + anyJournal.ReplaceAllString(path, "/journal/*")
 }
 
 // changes are the calls that change something, in the order of their arrival.
