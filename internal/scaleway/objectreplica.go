@@ -112,7 +112,7 @@ func (o *ObjectStorage) refusedElsewhere(r minio.ErrorResponse) (why, do string)
 		return fmt.Sprintf("%s, so %s may not do this", why, o.access), "give the key the rights to list, read and write objects in the bucket, and see that no policy shuts it out"
 	case r.Code == "InvalidAccessKeyId" || r.Code == "SignatureDoesNotMatch":
 		return why + ", so it does not accept " + o.access.String(), fmt.Sprintf("put a valid key into %s and %s", ReplicaAccessKeyVariable, ReplicaSecretKeyVariable)
-	case r.Code == "AuthorizationHeaderMalformed":
+	case r.Code == "AuthorizationHeaderMalformed" || r.Code == "PermanentRedirect":
 		return why, "see whether store.replica.region is what the provider calls the store's region"
 	case r.Code == "RequestTimeTooSkewed":
 		return why, "set this machine's clock right; signatures are valid for 15 minutes"
