@@ -65,10 +65,17 @@ type Replica struct {
 
 // Talos is the operating system of the nodes.
 type Talos struct {
-	Version    string   `yaml:"version" estate:"required,example=v1.13.5"`                // such as v1.13.5
-	Extensions []string `yaml:"extensions"`                                               // official system extensions; their order is part of the schematic id
-	Snapshot   string   `yaml:"snapshot" estate:"required,example=talos-v1.13.5-staging"` // name or UUID of the block snapshot that holds the Talos disk
+	Version    string   `yaml:"version" estate:"required,example=v1.13.5"` // such as v1.13.5
+	Extensions []string `yaml:"extensions"`                                // official system extensions; their order is part of the schematic id
+	KernelArgs []string `yaml:"kernelArgs"`                                // further kernel arguments, baked into the image in this order; part of the schematic id
+	Snapshot   string   `yaml:"snapshot"`                                  // name or UUID of a block snapshot that holds the Talos disk; left out, bastide makes the image
+	Image      Image    `yaml:"image"`
 	Patches    Patches  `yaml:"patches"`
+}
+
+// Image is how the image of the nodes' disks is made, where no snapshot is named.
+type Image struct {
+	Source string `yaml:"source" estate:"default=raw.zst"` // what is fetched from the Image Factory: raw.zst, raw.xz or qcow2
 }
 
 // Patches are files of strategic merge patches, relative to the estate file,

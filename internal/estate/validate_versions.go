@@ -3,6 +3,7 @@ package estate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,32 @@ func (s *source) validateTalos(t *Talos) {
 			fmt.Sprintf("write all three numbers after a v, such as v1.%d.5", newestTalosMinor))
 	}
 	s.validateExtensions(t.Extensions)
+	s.validateKernelArgs(t.KernelArgs)
+	s.oneOf("talos.image.source", t.Image.Source, imageSources, "the Image Factory has the disk in other forms too, and no command here reads them")
+}
+
+// imageSources are the forms in which the Image Factory has the disk, the one
+// that it names first for the platform first. It publishes no checksums; a zstd
+// frame carries one of its content.
+var imageSources = []string{"raw.zst", "raw.xz", "qcow2"}
+
+// kernelArgument is one word: printable ASCII without spaces.
+var kernelArgument = regexp.MustCompile(`^[!-~]{1,256}$`)
+
+// ownedArguments decide what the node is and where its configuration comes from.
+var ownedArguments = []string{"talos.platform", "talos.config"}
+
+func (s *source) validateKernelArgs(args []string) {
+	for i, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		switch {
+		case !kernelArgument.MatchString(arg):
+			s.refuse(indexed("talos.kernelArgs", i), fmt.Sprintf("%q is not one kernel argument", brief(arg)), "each is one word without spaces", "write a list item for each argument, such as net.ifnames=0")
+		case slices.Contains(ownedArguments, name):
+			s.refuse(indexed("talos.kernelArgs", i), name+" is not the file's to set", "it decides what the node is and where its configuration comes from", "remove it")
+		}
+	}
+	s.noRepeat("talos.kernelArgs", args)
 }
 
 func (s *source) validateExtensions(names []string) {

@@ -131,10 +131,18 @@ func (m *machineStep) rightVersion(ctx context.Context, s *session) (told bool, 
 		return false, m.tolerate(ctx, err)
 	}
 	if want := m.c.estate.Talos.Version; version != want {
-		return false, outcome.Fail(m.node.Name+" runs another Talos", fmt.Sprintf("it runs %s and talos.version is %s: the snapshot %s holds another image", version, want, m.c.estate.Talos.Snapshot),
-			"name a snapshot of "+want+" and recreate the node, or change talos.version")
+		return false, outcome.Fail(m.node.Name+" runs another Talos", fmt.Sprintf("it runs %s and talos.version is %s: %s", version, want, m.otherImage()),
+			"recreate the node with an image of "+want+", or change talos.version")
 	}
 	return true, nil
+}
+
+// otherImage says where a wrong disk comes from.
+func (m *machineStep) otherImage() string {
+	if named := m.c.estate.Talos.Snapshot; named != "" {
+		return "the snapshot " + named + " holds another image"
+	}
+	return "its volume was made from an image of another version, before the file asked for this one"
 }
 
 // send sends the configuration to a node in maintenance. When the answer is

@@ -133,7 +133,7 @@ func (w *world) powerOn() {
 			ServerID: n.Name, Name: n.Name, Hostname: n.Name, Zone: n.Zone, CommercialType: n.Type, RAMBytes: 8 << 30, CPUs: 2,
 			NICs: []hardware.NIC{{ID: n.Name, MAC: fmt.Sprintf("02:00:00:00:00:%02x", i+1), NetworkID: network,
 				Address: netip.PrefixFrom(addresses.Nodes[n.Name], 22), Gateway: netip.MustParseAddr("172.16.0.2")}},
-			Volumes: []hardware.Volume{{ID: n.Name, SizeBytes: int64(n.Disk.Size), Image: &hardware.TalosImage{Version: "v1.13.5", Schematic: talos.SchematicID(w.estate.Talos.Extensions), Extensions: w.estate.Talos.Extensions}}},
+			Volumes: []hardware.Volume{{ID: n.Name, SizeBytes: int64(n.Disk.Size), Image: &hardware.TalosImage{Version: "v1.13.5", Schematic: w.estate.Talos.SchematicID(), Extensions: w.estate.Talos.Extensions}}},
 		}
 		if n.Ephemeral != nil {
 			m.Volumes = append(m.Volumes, hardware.Volume{ID: n.Name + "-ephemeral", SizeBytes: int64(n.Ephemeral.Size)})

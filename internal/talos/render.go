@@ -184,7 +184,7 @@ func (r *Renderer) base(n estate.Node, a Addresses) (config.Provider, error) {
 	in, err := generate.NewInput(r.estate.Name, a.Endpoint(), r.estate.Kubernetes.Version,
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(r.bundle.Machine()),
-		generate.WithInstallImage(InstallerImage(r.estate.Talos.Extensions, r.estate.Talos.Version)),
+		generate.WithInstallImage(InstallerImage(r.estate.Talos)),
 		generate.WithAdditionalSubjectAltNames(r.sans(n, a)),
 		generate.WithClusterDiscovery(false),
 		generate.WithKubePrismPort(KubePrismPort),

@@ -87,21 +87,6 @@ func write(t testing.TB, e *estate.Estate, name, text string) string {
 	return name
 }
 
-func TestSchematicID(t *testing.T) {
-	cases := map[string][]string{
-		"376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba": nil,
-		"bc9d9abefb95508722f49374f968a9d82cc186057a71ea9345d168a7672a5a9a": {"siderolabs/gvisor", "siderolabs/kata-containers"},
-	}
-	for want, extensions := range cases {
-		if got := SchematicID(extensions); got != want {
-			t.Errorf("SchematicID(%v) = %s, want %s", extensions, got, want)
-		}
-	}
-	if SchematicID([]string{"a/a", "b/b"}) == SchematicID([]string{"b/b", "a/a"}) {
-		t.Error("the order of extensions is part of the id")
-	}
-}
-
 // volatile is what differs between bundles in a redacted configuration.
 var volatile = regexp.MustCompile(`(?m)^( +)(crt|id): .*$`)
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"bastide/internal/estate"
+
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
@@ -29,7 +31,7 @@ func (v *verifier) version(ctx context.Context, s *session) {
 // schematic is what the running image was made with, by the mark that the
 // Image Factory leaves in it; an image without extensions has the mark too.
 func (v *verifier) schematic(ctx context.Context, s *session) {
-	want := SchematicID(v.c.estate.Talos.Extensions)
+	want := v.c.estate.Talos.SchematicID()
 	list, err := read(ctx, s, func(ctx context.Context) (safe.List[*runtime.ExtensionStatus], error) {
 		return safe.StateListAll[*runtime.ExtensionStatus](ctx, s.cosi)
 	})
@@ -38,16 +40,19 @@ func (v *verifier) schematic(ctx context.Context, s *session) {
 		return
 	}
 	have := "none: the image does not come from the Image Factory"
+	if want == estate.NoSchematic {
+		have = want // images of older Talos have no mark where nothing was added: both mean the same
+	}
 	for e := range list.All() {
 		if m := e.TypedSpec().Metadata; m.Name == "schematic" {
 			have = m.Version
 		}
 	}
-	v.add("running schematic", have == want, want, have, "upgrade the node with the installer image of its schematic, or set talos.extensions to what runs")
+	v.add("running schematic", have == want, want, have, "upgrade the node with the installer image of its schematic, or set talos.extensions and talos.kernelArgs to what runs")
 }
 
 func (v *verifier) configuration(ctx context.Context, s *session) {
-	image := InstallerImage(v.c.estate.Talos.Extensions, v.c.estate.Talos.Version)
+	image := InstallerImage(v.c.estate.Talos)
 	have, err := s.configuration(ctx)
 	if err != nil {
 		v.unread("installer image", image, err)
