@@ -28,6 +28,7 @@ func Build(e *estate.Estate, booked map[string]netip.Addr, sshKeys []string) (*G
 	b.gateway()
 	b.groups()
 	b.loadBalancer()
+	b.image()
 	b.services()
 	for _, n := range e.Nodes() {
 		b.node(n)
@@ -43,11 +44,11 @@ type builder struct {
 	booked    map[string]netip.Addr
 	zone      string
 
-	network_, gatewayNetwork, securityGroup, frontend string
-	keyIDs                                            []string
-	placement                                         map[string]string // pool -> step
-	addressIDs                                        []string
-	powers, machines, controlMachines                 []string
+	network_, gatewayNetwork, securityGroup, frontend, snapshot string
+	keyIDs                                                      []string
+	placement                                                   map[string]string // pool -> step
+	addressIDs                                                  []string
+	powers, machines, controlMachines                           []string
 }
 
 func (b *builder) name(suffix string) string { return b.e.Name + "-" + suffix }
@@ -132,8 +133,7 @@ func (b *builder) node(n estate.Node) {
 	if _, ok := b.g.Step(address); !ok {
 		b.address(n.Name, n.Name)
 	}
-	volumes := []string{b.g.add(Step{Kind: KindVolume, Name: n.Name, Node: n.Name,
-		Spec: Volume{Name: n.Name, Zone: n.Zone, Size: n.Disk.Size, IOPS: n.Disk.IOPS, Snapshot: b.e.Talos.Snapshot}})}
+	volumes := []string{b.g.add(b.rootVolume(n))}
 	if n.Ephemeral != nil {
 		volumes = append(volumes, b.g.add(Step{Kind: KindVolume, Name: n.Name + "-ephemeral", Node: n.Name,
 			Spec: Volume{Name: n.Name + "-ephemeral", Zone: n.Zone, Size: n.Ephemeral.Size, IOPS: n.Ephemeral.IOPS}}))

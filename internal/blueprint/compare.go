@@ -68,9 +68,13 @@ func (s PlacementGroup) Attributes() []Attribute {
 }
 
 func (s Volume) Attributes() []Attribute {
+	origin := fixed("snapshot", s.Snapshot)
+	if s.Image != "" {
+		origin = fixed("image", s.Image)
+	}
 	return []Attribute{
 		routine("name", s.Name), fixed("zone", s.Zone), grow("size", s.Size.String()), inPlace("iops", fmt.Sprint(s.IOPS)),
-		fixed("snapshot", s.Snapshot),
+		origin,
 	}
 }
 

@@ -18,6 +18,8 @@ const (
 	KindGatewayNetwork Kind = "gateway-network"
 	KindSecurityGroup  Kind = "security-group"
 	KindPlacementGroup Kind = "placement-group"
+	KindImageObject    Kind = "image-object"
+	KindSnapshot       Kind = "snapshot"
 	KindVolume         Kind = "volume"
 	KindServer         Kind = "server"
 	KindPrivateNIC     Kind = "private-nic"

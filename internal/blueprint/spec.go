@@ -98,6 +98,7 @@ type Volume struct {
 	Size     estate.Size
 	IOPS     int
 	Snapshot string // name or UUID of the snapshot that it is made from; empty for a blank volume
+	Image    string // step of the snapshot that bastide makes for it; once made, a volume does not depend on it
 }
 
 // Server is an Instance, created stopped and without any public address.

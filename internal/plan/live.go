@@ -16,6 +16,7 @@ type Observed struct {
 	Settled bool   // false while Status is on its way to another
 	Broken  string // why it can never become what is wanted (status error, locked); empty when it can
 	Spec    blueprint.Spec
+	Digest  string // of the content of an object, where it was proven; empty for all else
 	// Cost is what changing it to what is wanted costs, where the observer knows
 	// better than the kind of step tells; Detail shows the difference, line by
 	// line and without secrets. Both are empty where there is none.

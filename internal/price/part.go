@@ -29,6 +29,10 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 		return one(strings.ToUpper(s.Type), "instance/"+strings.ToUpper(s.Type)), true
 	case blueprint.Volume:
 		return []Part{volume("", "block", int64(s.Size), s.IOPS)}, true
+	case blueprint.Snapshot:
+		return []Part{snapshot(s)}, true
+	case blueprint.ImageObject:
+		return []Part{{What: "image file", Item: "object-storage", Open: "how large it is shows when it is made; compressed images have 100 to 300 MB, and the file is larger"}}, true
 	case blueprint.GatewayIP, blueprint.EdgeIP:
 		return one("public IPv4 address", "ipv4"), true
 	case blueprint.Gateway:
@@ -78,6 +82,18 @@ func one(what, item string) []Part { return []Part{{What: what, Item: Item(item)
 
 func volume(role, item string, bytes int64, iops int) Part {
 	return Part{Role: role, What: fmt.Sprintf("%s GB at %d IOPS", gigabytes(bytes), iops), Item: Item(fmt.Sprintf("%s/%d", item, iops)), Bytes: bytes}
+}
+
+// talosDisk is the disk of a Talos image in whole GB, as block storage counts it.
+const talosDisk = 5_000_000_000
+
+func snapshot(s blueprint.Snapshot) Part {
+	p := Part{Item: "snapshot", Bytes: int64(s.Size)}
+	if p.Bytes == 0 {
+		p.Bytes = talosDisk
+	}
+	p.What = gigabytes(p.Bytes) + " GB of snapshot"
+	return p
 }
 
 // gigabytes writes bytes in decimal GB, which is what Scaleway bills.

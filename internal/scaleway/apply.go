@@ -62,6 +62,8 @@ func (c *Cloud) apply(ctx context.Context, j job) (plan.Observed, error) {
 		return c.applySecurityGroup(ctx, j, want)
 	case blueprint.PlacementGroup:
 		return c.applyPlacementGroup(ctx, j, want)
+	case blueprint.Snapshot:
+		return c.applySnapshot(ctx, j, want)
 	case blueprint.Volume:
 		return c.applyVolume(ctx, j, want)
 	case blueprint.Server:

@@ -22,6 +22,7 @@ type Removal struct {
 // controller that still runs makes a load balancer again that it misses.
 var afterKinds = map[blueprint.Kind][]blueprint.Kind{
 	blueprint.KindVolume:          {blueprint.KindServer},
+	blueprint.KindSnapshot:        {blueprint.KindVolume},
 	blueprint.KindPrivateNIC:      {blueprint.KindServer},
 	blueprint.KindSecurityGroup:   {blueprint.KindServer},
 	blueprint.KindPlacementGroup:  {blueprint.KindServer},

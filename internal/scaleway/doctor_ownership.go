@@ -28,6 +28,7 @@ var removeWith = map[blueprint.Kind]string{
 	blueprint.KindVolume:          "scw block volume delete ID zone=PLACE",
 	blueprint.KindClusterVolume:   "scw block volume delete ID zone=PLACE",
 	blueprint.KindClusterSnapshot: "scw block snapshot delete ID zone=PLACE",
+	blueprint.KindSnapshot:        "bastide image prune ENV",
 	blueprint.KindLoadBalancer:    "scw lb lb delete ID zone=PLACE",
 	blueprint.KindClusterBalancer: "scw lb lb delete ID release-ip=true zone=PLACE",
 	blueprint.KindGateway:         "scw vpc-gw gateway delete-v2 ID zone=PLACE",
@@ -71,6 +72,8 @@ func unexplained(p *Premises, g *blueprint.Graph) []Finding {
 		switch {
 		case it.Kind == blueprint.KindPower, it.Kind == blueprint.KindClusterBalancer, it.Kind == blueprint.KindClusterVolume, it.Kind == blueprint.KindClusterSnapshot:
 			continue // told with its server, or by checks of their own
+		case it.Kind == blueprint.KindSnapshot && !it.Second && it.Step != "" && p.Inventory.madeOf(it.CloudID):
+			continue // an earlier image, of which something is made
 		case it.Second:
 			why = "it carries the mark of " + it.Step + ", and so does an older one"
 		case it.Step == "":

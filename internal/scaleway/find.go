@@ -59,7 +59,10 @@ func (c *Cloud) find(ctx context.Context) (*found, error) {
 		into(&f.placements, func(ctx context.Context) ([]*instance.PlacementGroup, error) { return c.listPlacementGroups(ctx, mark) }),
 		into(&f.volumes, func(ctx context.Context) ([]*block.Volume, error) { return c.listVolumes(ctx, mark) }),
 		func(ctx context.Context) (err error) {
-			if name := c.estate.Talos.Snapshot; name != "" && !uuid.MatchString(name) {
+			switch name := c.estate.Talos.Snapshot; {
+			case name == "":
+				f.images, err = c.listImages(ctx, mark)
+			case !uuid.MatchString(name):
 				f.snapshots, err = c.snapshotsNamed(ctx, name)
 			}
 			return err

@@ -37,6 +37,7 @@ func (c *Cloud) interpret(f *found) *Inventory {
 	r.gateways()
 	r.addresses()
 	r.groups()
+	r.images()
 	r.volumes()
 	r.servers()
 	r.balancers()
@@ -320,7 +321,7 @@ func before(a, b Item) bool {
 // order is the order in which kinds are made.
 var order = []blueprint.Kind{
 	blueprint.KindVPC, blueprint.KindPrivateNetwork, blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindAddress,
-	blueprint.KindGatewayNetwork, blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindVolume, blueprint.KindServer,
+	blueprint.KindGatewayNetwork, blueprint.KindSecurityGroup, blueprint.KindPlacementGroup, blueprint.KindSnapshot, blueprint.KindVolume, blueprint.KindServer,
 	blueprint.KindPrivateNIC, blueprint.KindPower, blueprint.KindLoadBalancer, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend,
 	blueprint.KindPostgres, blueprint.KindPostgresDatabase, blueprint.KindPostgresSecret, blueprint.KindPostgresUser, blueprint.KindBucket, blueprint.KindRegistry, blueprint.KindSecret,
 	blueprint.KindEdgeIP, blueprint.KindDNSRecord, blueprint.KindStore,

@@ -115,6 +115,7 @@ type found struct {
 	placements  []*instance.PlacementGroup
 	volumes     []*block.Volume
 	snapshots   []*block.Snapshot
+	images      []*block.Snapshot // those with the estate's mark
 	servers     []*instance.Server
 	guests      map[string]bool // servers of others that use something of the estate
 	gone        map[string]bool // what other things still point at and is deleted

@@ -26,6 +26,8 @@ func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 		switch {
 		case it.Kind == blueprint.KindPower && (!wanted || it.Second):
 			continue // the server is reported
+		case it.Kind == blueprint.KindSnapshot && it.Step != "" && !wanted:
+			continue // of an earlier version or schematic: it stays until image prune
 		case it.Second:
 			live.Strays = append(live.Strays, it.stray("an older one claims the same step"))
 		case it.Step == "":
@@ -39,6 +41,7 @@ func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 	for _, s := range g.Steps {
 		inv.missing(s, &live)
 	}
+	needless(g, &live)
 	inv.nameless(g, &live)
 	inv.astray(g, &live)
 	return live
@@ -52,7 +55,14 @@ func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {
 	o := plan.Observed{Step: it.Step, CloudID: it.CloudID, Zone: it.Zone, Status: it.Status, Settled: it.Settled, Broken: it.Broken, Spec: it.Spec}
 	switch spec := it.Spec.(type) {
 	case blueprint.Volume:
-		spec.Snapshot = inv.origin(it.CloudID, step.Spec.(blueprint.Volume).Snapshot)
+		want := step.Spec.(blueprint.Volume)
+		spec.Snapshot = inv.origin(it.CloudID, want.Snapshot)
+		if spec.Image = want.Image; want.Image != "" {
+			spec.Snapshot = "" // what it was made from counts no more: what runs is read from the node
+		}
+		o.Spec = spec
+	case blueprint.Snapshot:
+		spec.Object = step.Spec.(blueprint.Snapshot).Object // the file that it came from may be gone
 		o.Spec = spec
 	case blueprint.SSHKey:
 		key := step.Spec.(blueprint.SSHKey) // the same key: its digest is in the name

@@ -48,6 +48,8 @@ func (c *Cloud) remove(ctx context.Context, it Item) error {
 		return c.removeVolume(ctx, it)
 	case blueprint.KindClusterSnapshot:
 		return c.removeSnapshot(ctx, it)
+	case blueprint.KindSnapshot:
+		return c.removeImage(ctx, it)
 	case blueprint.KindClusterBalancer:
 		return c.removeControllerBalancer(ctx, it)
 	case blueprint.KindLoadBalancer:

@@ -27,8 +27,12 @@ func (c *Cloud) listVolumes(ctx context.Context, tags []string) ([]*block.Volume
 
 // listSnapshots lists the project's snapshots whose name contains a text.
 func (c *Cloud) listSnapshots(ctx context.Context, name string) ([]*block.Snapshot, error) {
+	return c.snapshotsBy(ctx, block.ListSnapshotsRequest{Name: &name})
+}
+
+func (c *Cloud) snapshotsBy(ctx context.Context, filter block.ListSnapshotsRequest) ([]*block.Snapshot, error) {
 	return list(ctx, c, "snapshots", func(v *block.Snapshot) string { return v.ID }, func(ctx context.Context, n *int32, size *uint32) ([]*block.Snapshot, uint64, error) {
-		r, err := c.blocks.ListSnapshots(&block.ListSnapshotsRequest{Zone: c.zone, ProjectID: &c.project, Name: &name, Page: n, PageSize: size,
+		r, err := c.blocks.ListSnapshots(&block.ListSnapshotsRequest{Zone: c.zone, ProjectID: &c.project, Name: filter.Name, Tags: filter.Tags, Page: n, PageSize: size,
 			OrderBy: block.ListSnapshotsRequestOrderByCreatedAtAsc}, scw.WithContext(ctx))
 		if err != nil {
 			return nil, 0, err
@@ -137,9 +141,16 @@ func (c *Cloud) applyVolume(ctx context.Context, j job, want blueprint.Volume) (
 func (c *Cloud) createVolume(ctx context.Context, j job, want blueprint.Volume) (*block.Volume, error) {
 	size := scw.Size(want.Size)
 	req := &block.CreateVolumeRequest{Zone: c.zone, ProjectID: c.project, Name: j.step.Name, Tags: c.tags(j.step), PerfIops: scw.Uint32Ptr(uint32(want.IOPS))}
-	if want.Snapshot == "" {
+	switch {
+	case want.Image != "":
+		id, err := j.id(want.Image)
+		if err != nil {
+			return nil, err
+		}
+		req.FromSnapshot = &block.CreateVolumeRequestFromSnapshot{SnapshotID: id, Size: &size}
+	case want.Snapshot == "":
 		req.FromEmpty = &block.CreateVolumeRequestFromEmpty{Size: size}
-	} else {
+	default:
 		s, err := c.findSnapshot(ctx, want.Snapshot)
 		if err != nil {
 			return nil, err

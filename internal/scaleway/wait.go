@@ -46,6 +46,7 @@ func (p Pace) next(waited time.Duration) time.Duration {
 const (
 	forServer  = 10 * time.Minute // start 20 s, stop 40 s
 	forVolume  = 10 * time.Minute // 5 s
+	forImport  = 30 * time.Minute // 212 s for a disk that is nearly empty
 	forGateway = 10 * time.Minute // 15 s
 	forLB      = 15 * time.Minute // 30 s
 	forNIC     = 5 * time.Minute  // at once, 90 s on a running server

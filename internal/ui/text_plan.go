@@ -16,6 +16,7 @@ const (
 	groupGateway  = "gateway"
 	groupShared   = "security and placement"
 	groupBalancer = "load balancer"
+	groupImage    = "image"
 	groupCluster  = "cluster"
 	groupServices = "services"
 )
@@ -26,7 +27,8 @@ var groupOf = map[blueprint.Kind]string{
 	blueprint.KindGatewayNetwork: groupGateway,
 	blueprint.KindSecurityGroup:  groupShared, blueprint.KindPlacementGroup: groupShared,
 	blueprint.KindLoadBalancer: groupBalancer, blueprint.KindLBAttachment: groupBalancer, blueprint.KindLBBackend: groupBalancer,
-	blueprint.KindLBFrontend:    groupBalancer,
+	blueprint.KindLBFrontend:  groupBalancer,
+	blueprint.KindImageObject: groupImage, blueprint.KindSnapshot: groupImage,
 	blueprint.KindEtcdBootstrap: groupCluster, blueprint.KindEtcdMembers: groupCluster, blueprint.KindKubernetesNodes: groupCluster,
 	blueprint.KindPostgres: groupServices, blueprint.KindPostgresDatabase: groupServices, blueprint.KindPostgresSecret: groupServices,
 	blueprint.KindPostgresUser: groupServices, blueprint.KindBucket: groupServices, blueprint.KindRegistry: groupServices,
@@ -46,7 +48,7 @@ func groupName(s blueprint.Step) string {
 // rank orders the groups: what is shared first, then nodes, the cluster and the
 // services beside it.
 func rank(group string) int {
-	for i, g := range []string{groupNetwork, groupGateway, groupShared, groupBalancer} {
+	for i, g := range []string{groupNetwork, groupGateway, groupShared, groupBalancer, groupImage} {
 		if g == group {
 			return i
 		}
