@@ -29,6 +29,7 @@ var house = map[string]room{
 	"picture":   {[]string{"blueprint", "plan"}, "it draws values and can ask nobody"},
 	"iam":       {[]string{"estate"}, "which rights an estate needs follows from the file alone; nobody here may ask for any"},
 	"vault":     {[]string{"estate", "outcome"}, "few may touch secrets, and secrets need nobody"},
+	"image":     {[]string{"outcome"}, "bytes in, bytes out: what a disk image is does not depend on who offers it or where it goes"},
 	"door":      {[]string{"estate", "outcome"}, "a way in knows addresses and keys, not what is behind them"},
 	"scaleway":  {[]string{"blueprint", "plan", "price", "estate", "outcome", "vault"}, "the cloud layer knows nothing of Talos; it makes the passwords of databases"},
 	"store":     {[]string{"scaleway", "blueprint", "outcome"}, "the estate's bucket keeps what it is given, sealed by whoever holds the keys; it knows no secret and no plan"},
