@@ -72,7 +72,7 @@ type retrying struct {
 }
 
 func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := readAll(req.Body)
+	body, err := bodyOf(req)
 	if err != nil {
 		return nil, err
 	}
@@ -223,6 +223,19 @@ func isJSON(res *http.Response) bool {
 
 // maxAnswer bounds an answer, in bytes: a page of a listing is under 1 MiB.
 const maxAnswer = 64 << 20
+
+// bodyOf reads what is to be sent, into no more memory than it has.
+func bodyOf(req *http.Request) ([]byte, error) {
+	if req.Body == nil || req.ContentLength <= 0 || req.ContentLength > maxAnswer {
+		return readAll(req.Body)
+	}
+	defer req.Body.Close()
+	data := make([]byte, req.ContentLength)
+	if _, err := io.ReadFull(req.Body, data); err != nil {
+		return nil, fmt.Errorf("what is to be sent is shorter than announced: %w", err)
+	}
+	return data, nil
+}
 
 // readAll reads a body to its end; nil stays nil.
 func readAll(body io.ReadCloser) ([]byte, error) {

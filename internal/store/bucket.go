@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
 
 	"github.com/minio/minio-go/v7"
@@ -190,10 +191,11 @@ func tidy() *lifecycle.Configuration {
 	}
 	uploads := rule("abort half uploads", "")
 	uploads.AbortIncompleteMultipartUpload.DaysAfterInitiation = 1
-	locks, journals := rule("old locks", lockKey), rule("old states of journals", journalPrefix)
-	locks.NoncurrentVersionExpiration.NoncurrentDays = 1
-	journals.NoncurrentVersionExpiration.NoncurrentDays = 1
-	return &lifecycle.Configuration{Rules: []lifecycle.Rule{uploads, locks, journals}}
+	rules := []lifecycle.Rule{uploads, rule("old locks", lockKey), rule("old states of journals", journalPrefix), rule("old images", blueprint.ImagePrefix)}
+	for i := range rules[1:] {
+		rules[1+i].NoncurrentVersionExpiration.NoncurrentDays = 1
+	}
+	return &lifecycle.Configuration{Rules: rules}
 }
 
 // pause waits, and says whether there is still reason to go on.

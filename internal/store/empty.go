@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
 
 	"github.com/minio/minio-go/v7"
@@ -159,8 +160,9 @@ func (b *Bucket) drop(ctx context.Context) error {
 }
 
 // Retire removes the estate's bucket at the end of its life, if it holds nothing
-// but what goes with the estate: lock, proof and journals. The lock goes last, so
-// that no other run begins before. Anything else (images, backups) is kept, with
+// but what goes with the estate: lock, proof, journals and images, which can be
+// made again. The lock goes last, so that no other run begins before. Anything
+// else (backups) is kept, with
 // the bucket, and kept is true. With all nothing is kept but what object lock keeps.
 func (s *Store) Retire(ctx context.Context, h *Held, all bool) (kept bool, err error) {
 	things, err := s.everything(ctx, nil)
@@ -193,5 +195,5 @@ func (s *Store) Retire(ctx context.Context, h *Held, all bool) (kept bool, err e
 }
 
 func disposable(key string) bool {
-	return key == lockKey || key == proofKey || strings.HasPrefix(key, journalPrefix)
+	return key == lockKey || key == proofKey || strings.HasPrefix(key, journalPrefix) || strings.HasPrefix(key, blueprint.ImagePrefix)
 }

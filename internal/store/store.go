@@ -1,6 +1,6 @@
 // Package store is the estate's own bucket in object storage: it holds the lock
-// that keeps two runs apart, the journals of runs, copies of the secrets bundle where
-// the file names a replica for them, and later images and backups.
+// that keeps two runs apart, the journals of runs, images, copies of the secrets
+// bundle where the file names a replica for them, and later backups.
 // Nothing in it is needed to know what is live; an estate whose bucket is lost
 // is raised, looked at and taken down as before.
 //
@@ -40,6 +40,8 @@ type Options struct {
 	Notice func(string)
 	// Terms of the lock; zero fields take their defaults.
 	Terms Terms
+	// Settle is how long a listing may lag behind a change; default 2 s.
+	Settle time.Duration
 }
 
 // Terms are the times of a lock.
@@ -70,6 +72,9 @@ type Store struct {
 // New makes no call.
 func New(o Options) *Store {
 	o.Terms = o.Terms.orDefaults()
+	if o.Settle == 0 {
+		o.Settle = 2 * time.Second
+	}
 	if o.Notice == nil {
 		o.Notice = func(string) {}
 	}
