@@ -13,7 +13,8 @@ import (
 // folder, so that another process can find it.
 type Access struct {
 	URL       string `json:"url"`
-	S3        string `json:"s3"` // object storage, addressed by path
+	S3        string `json:"s3"`      // object storage, addressed by path
+	Factory   string `json:"factory"` // the Image Factory
 	PID       int    `json:"pid"`
 	AccessKey string `json:"accessKey"`
 	SecretKey string `json:"secretKey"`
@@ -25,6 +26,10 @@ type Access struct {
 	Elsewhere       string `json:"elsewhere,omitempty"`
 	ElsewhereSecret string `json:"elsewhereSecret,omitempty"`
 }
+
+// FactoryVariable names the environment variable with the Image Factory's
+// address.
+const FactoryVariable = "BASTIDE_FACTORY_URL"
 
 const accessFile = "region.json"
 
@@ -54,11 +59,13 @@ func ReadAccess(dir string) (Access, error) {
 }
 
 // Environ lists the variables that point the Scaleway SDK, scw and the OpenTofu
-// provider at the region, and bastide at the store elsewhere where there is one.
+// provider at the region, and bastide at its Image Factory, and at the store
+// elsewhere where there is one.
 func (a Access) Environ() []string {
 	out := []string{
 		"SCW_API_URL=" + a.URL,
 		"SCW_S3_ENDPOINT=" + a.S3,
+		FactoryVariable + "=" + a.Factory,
 		"SCW_S3_USE_PATH_STYLE=true",
 		"SCW_ACCESS_KEY=" + a.AccessKey,
 		"SCW_SECRET_KEY=" + a.SecretKey,

@@ -1,10 +1,7 @@
 package sim
 
 import (
-	"net"
-	"net/http"
 	"path/filepath"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -48,26 +45,10 @@ func (r *Region) serveElsewhere(o Options, region *api.Region) error {
 			return err
 		}
 	}
-	url, err := r.listenObjects(o, store)
+	url, err := r.serveBeside(o, store)
 	if err != nil {
 		return err
 	}
 	r.Access.Elsewhere, r.Access.ElsewhereSecret = url, secret
 	return nil
-}
-
-// listenObjects serves a store on a port of its own and returns its address.
-func (r *Region) listenObjects(o Options, store *s3.Server) (string, error) {
-	host, _, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return "", err
-	}
-	listener, err := listenLoopback(net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", err
-	}
-	server := &http.Server{Handler: store, ReadHeaderTimeout: 10 * time.Second}
-	r.parts = append(r.parts, server)
-	go func() { _ = server.Serve(listener) }() // ends with Close
-	return "http://" + listener.Addr().String(), nil
 }

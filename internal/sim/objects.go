@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"net"
 	"net/http"
+	"time"
 
 	"bastide/internal/sim/api"
 	"bastide/internal/sim/clock"
@@ -26,9 +28,26 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 	}
 	r.store = store
 	r.parts = append(r.parts, store)
-	r.Access.S3, err = r.listenObjects(o, store)
 	region.Mount(store)
+	r.Access.S3, err = r.serveBeside(o, store)
 	return err
+}
+
+// serveBeside serves a neighbour of the API on a port of its own, on the same
+// host, and returns its address.
+func (r *Region) serveBeside(o Options, handler http.Handler) (url string, err error) {
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return "", err
+	}
+	listener, err := listenLoopback(net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	r.parts = append(r.parts, server)
+	go func() { _ = server.Serve(listener) }() // ends with Close
+	return "http://" + listener.Addr().String(), nil
 }
 
 // objectCalls lets the region's fault script and request log see what clients

@@ -32,7 +32,7 @@ type Options struct {
 	Listen string  // loopback address and port of the API; port 0 takes a free one
 	Dir    string  // where disks and process files live; it must exist
 	Speed  float64 // how much faster than real time
-	Access Access  // credentials and default project; URL, S3 and PID are filled in
+	Access Access  // credentials and default project; URL, S3, Factory and PID are filled in
 	// Deny lists what a key may not do, unless it was made in the region: a
 	// product ("lb", "object"), a product and an action ("iam:write",
 	// "object:read") or a permission set of IAM.
@@ -54,6 +54,7 @@ type Region struct {
 
 	server *http.Server
 	store  *s3.Server
+	clock  clock.Clock
 	parts  []io.Closer
 	served chan error
 }
@@ -67,7 +68,7 @@ func Start(o Options) (*Region, error) {
 	r := &Region{Access: o.Access, served: make(chan error, 1)}
 	handler, err := r.build(o)
 	if err == nil {
-		err = errors.Join(r.serveObjects(o, handler), r.serveElsewhere(o, handler))
+		err = errors.Join(r.serveObjects(o, handler), r.serveElsewhere(o, handler), r.serveFactory(o, handler))
 	}
 	if err == nil {
 		err = errors.Join(handler.Seed(o.Seed), handler.LoadFaults(o.Faults))
@@ -86,6 +87,7 @@ func Start(o Options) (*Region, error) {
 
 func (r *Region) build(o Options) (*api.Region, error) {
 	c, packets, calls := clock.New(o.Speed), fabric.New(), &calls{speed: o.Speed}
+	r.clock = c
 	block, err := r.reservePublicBlock()
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func (r *Region) intercept(ctx context.Context, f *fault.HTTP) (a answer, passed
 	case f.Hang:
 		<-ctx.Done()
 		return answer{cut: true}, false
-	case f.Drop:
+	case f.Drop, f.CutAfter > 0:
 		return answer{cut: true}, false
 	case f.Status != 0:
 		a := answer{status: f.Status, header: http.Header{}}

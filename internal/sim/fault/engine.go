@@ -91,6 +91,13 @@ func (e *Engine) Store() Store {
 	return e.script.Store
 }
 
+// Factory tells how the Image Factory is set up.
+func (e *Engine) Factory() Factory {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.script.Factory
+}
+
 // HTTP is what a rule does to one call. Its delays are in real time.
 type HTTP struct {
 	HTTPRule
@@ -320,6 +327,10 @@ func code(name string) codes.Code {
 
 func knownCode(name string) bool { return code(name) != codes.OK }
 
+// Cuts says whether the connection ends within a request's body of so many
+// bytes; -1 is an unknown length.
+func (f *HTTP) Cuts(length int64) bool { return f.CutAfter > 0 && (length < 0 || length > f.CutAfter) }
+
 // Describe names what a rule did, for the request log.
 func (f *HTTP) Describe() string {
 	what := []string{}
@@ -332,7 +343,7 @@ func (f *HTTP) Describe() string {
 	for _, a := range []struct {
 		name string
 		on   bool
-	}{{"hang", f.Hang}, {"drop", f.Drop}, {"apply then drop", f.ApplyThenDrop}, {"truncate", f.Truncate > 0},
+	}{{"hang", f.Hang}, {"drop", f.Drop}, {"apply then drop", f.ApplyThenDrop}, {"cut in the request", f.CutAfter > 0}, {"truncate", f.Truncate > 0},
 		{"short page", f.ShortPage > 0}, {"stale", f.Stale > 0}} {
 		if a.on {
 			what = append(what, a.name)

@@ -40,6 +40,14 @@ type Script struct {
 	Permissions []PermissionRule `yaml:"permissions" json:"permissions,omitempty"`
 	Kill        []KillRule       `yaml:"kill" json:"kill,omitempty"`
 	Store       Store            `yaml:"store" json:"store,omitzero"`
+	Factory     Factory          `yaml:"factory" json:"factory,omitzero"`
+}
+
+// Factory makes the Image Factory one that somebody runs without a storage
+// behind it.
+type Factory struct {
+	// Direct answers GET itself and whole, without ranges and ETags.
+	Direct bool `yaml:"direct" json:"direct,omitempty"`
 }
 
 // Store makes object storage one of the weaker stores that also call themselves
@@ -93,6 +101,9 @@ type HTTPRule struct {
 	Hang          bool `yaml:"hang" json:"hang,omitempty"`
 	Drop          bool `yaml:"drop" json:"drop,omitempty"`
 	ApplyThenDrop bool `yaml:"applyThenDrop" json:"applyThenDrop,omitempty"`
+	// CutAfter reads that many bytes of the request's body and cuts the
+	// connection then; nothing is changed. A body that is shorter passes.
+	CutAfter int64 `yaml:"cutAfter" json:"cutAfter,omitempty"`
 	// Truncate sends only that many bytes of the body, announced as whole.
 	Truncate int `yaml:"truncate" json:"truncate,omitempty"`
 	// ShortPage leaves that many items off the end of a listing, while its
@@ -254,20 +265,20 @@ func (r HTTPRule) check() error {
 	if r.Status != 0 && (r.Status < 100 || r.Status > 599) {
 		return fmt.Errorf("status %d is no HTTP status", r.Status)
 	}
-	if r.Truncate < 0 || r.ShortPage < 0 || r.Delay < 0 || r.Stale < 0 {
-		return fmt.Errorf("truncate, shortPage, delay and stale cannot be negative")
+	if r.CutAfter < 0 || r.Truncate < 0 || r.ShortPage < 0 || r.Delay < 0 || r.Stale < 0 {
+		return fmt.Errorf("cutAfter, truncate, shortPage, delay and stale cannot be negative")
 	}
 	ends := 0
-	for _, b := range []bool{r.Status != 0, r.Hang, r.Drop, r.ApplyThenDrop} {
+	for _, b := range []bool{r.Status != 0, r.Hang, r.Drop, r.ApplyThenDrop, r.CutAfter > 0} {
 		if b {
 			ends++
 		}
 	}
 	if ends > 1 {
-		return fmt.Errorf("status, hang, drop and applyThenDrop exclude each other")
+		return fmt.Errorf("status, hang, drop, applyThenDrop and cutAfter exclude each other")
 	}
 	if ends == 0 && r.Delay == 0 && r.Truncate == 0 && r.ShortPage == 0 && r.Stale == 0 {
-		return fmt.Errorf("the rule does nothing: give it a status, delay, hang, drop, applyThenDrop, truncate, shortPage or stale")
+		return fmt.Errorf("the rule does nothing: give it a status, delay, hang, drop, applyThenDrop, cutAfter, truncate, shortPage or stale")
 	}
 	return r.When.check()
 }

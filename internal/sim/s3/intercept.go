@@ -30,6 +30,9 @@ func intercept(r *http.Request, f *fault.HTTP, path, id string) (a *reply, passe
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-ctx.Done()
 		return &reply{cut: true}, false
+	case f.Cuts(r.ContentLength):
+		_, _ = io.CopyN(io.Discard, r.Body, f.CutAfter)
+		return &reply{cut: true}, false
 	case f.Drop:
 		return &reply{cut: true}, false
 	case f.Status == 0:

@@ -84,7 +84,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.Effects = c.effects
 	end(e)
-	if r.ContentLength < drained && r.Header.Get("Expect") == "" {
+	if cuts := f != nil && f.Cuts(r.ContentLength); !cuts && r.ContentLength < drained && r.Header.Get("Expect") == "" {
 		// What a refused client still sends is read, or it would see a reset
 		// connection instead of the answer.
 		_, _ = io.CopyN(io.Discard, r.Body, drained)

@@ -1,0 +1,282 @@
+package factory_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"bastide/internal/sim/clock"
+	"bastide/internal/sim/factory"
+	"bastide/internal/sim/fault"
+)
+
+const (
+	plain  = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
+	gvisor = "customization:\n  systemExtensions:\n    officialExtensions: [siderolabs/gvisor]\n"
+)
+
+// watch keeps what a region would log.
+type watch struct {
+	engine *fault.Engine
+	mu     sync.Mutex
+	log    []string
+	ends   []factory.End
+}
+
+func (w *watch) Faults() *fault.Engine { return w.engine }
+
+func (w *watch) Begin(r *http.Request, query string) func(factory.End) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, r.Method+" "+r.URL.Path+"?"+query)
+	return func(e factory.End) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ends = append(w.ends, e)
+	}
+}
+
+// site is a Factory under test.
+type site struct {
+	t     *testing.T
+	url   string
+	watch *watch
+	clock clock.Clock
+	http  *http.Client // does not follow redirects
+}
+
+func start(t *testing.T) *site {
+	t.Helper()
+	c := clock.New(10_000)
+	w := &watch{engine: fault.NewEngine(c)}
+	s, err := factory.New(factory.Options{Dir: t.TempDir(), Clock: c, Watch: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(func() {
+		web.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &site{t: t, url: web.URL, watch: w, clock: c, http: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// do makes a call and reads its answer, unless that is large.
+func (s *site) do(method, path, body string, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	if !strings.HasPrefix(path, "http") {
+		path = s.url + path
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.http.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+func (s *site) want(status int, method, path, body string, header ...string) string {
+	s.t.Helper()
+	resp, text := s.do(method, path, body, header...)
+	if resp.StatusCode != status {
+		s.t.Errorf("%s %s: %d, want %d: %s", method, path, resp.StatusCode, status, text)
+	}
+	return text
+}
+
+// post makes a schematic and returns its id.
+func (s *site) post(text string) string {
+	s.t.Helper()
+	var out struct{ ID, Schematic string }
+	if err := json.Unmarshal([]byte(s.want(http.StatusCreated, "POST", "/schematics", text)), &out); err != nil {
+		s.t.Fatal(err)
+	}
+	if got := s.want(http.StatusOK, "GET", "/schematics/"+out.ID, ""); got != out.Schematic {
+		s.t.Errorf("GET gives %q, POST gave %q", got, out.Schematic)
+	}
+	return out.ID
+}
+
+// located asks for an image and returns where the storage has it.
+func (s *site) located(path string) string {
+	s.t.Helper()
+	resp, text := s.do("GET", path, "")
+	if resp.StatusCode != http.StatusFound {
+		s.t.Fatalf("GET %s: %d: %s", path, resp.StatusCode, text)
+	}
+	return resp.Header.Get("Location")
+}
+
+func TestSchematicsExistOncePosted(t *testing.T) {
+	s := start(t)
+	s.want(http.StatusOK, "GET", "/schematics/"+plain, "")
+	id := "a1b2"
+	s.want(http.StatusNotFound, "GET", "/schematics/"+id, "")
+	s.want(http.StatusNotFound, "HEAD", "/image/"+id+"/v1.13.5/scaleway-amd64.qcow2", "")
+	if one, two := s.post(gvisor), s.post(gvisor); one != two || len(one) != 64 {
+		t.Errorf("%s, %s", one, two)
+	}
+	if text := s.want(http.StatusBadRequest, "POST", "/schematics", "customization: {extentions: []}"); !strings.Contains(text, "extentions") {
+		t.Errorf("the refusal does not name the key: %s", text)
+	}
+}
+
+func TestVersionsAndExtensions(t *testing.T) {
+	s := start(t)
+	var versions []string
+	if err := json.Unmarshal([]byte(s.want(http.StatusOK, "GET", "/versions", "")), &versions); err != nil || !slices.Contains(versions, "v1.13.5") {
+		t.Errorf("%v, %v", versions, err)
+	}
+	s.want(http.StatusOK, "GET", "/versions?broken=true", "")
+	var all []struct{ Name, Ref, Digest, Author, Description string }
+	if err := json.Unmarshal([]byte(s.want(http.StatusOK, "GET", "/version/1.13.5/extensions/official", "")), &all); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, e := range all {
+		names[e.Name] = true
+		if e.Ref == "" || !strings.HasPrefix(e.Digest, "sha256:") || e.Author == "" || e.Description == "" {
+			t.Errorf("%+v is not whole", e)
+		}
+	}
+	if !names["siderolabs/gvisor"] || !names["siderolabs/kata-containers"] || len(names) < 50 {
+		t.Errorf("%d extensions: %v", len(names), names)
+	}
+	s.want(http.StatusOK, "GET", "/version/v1.13.5/overlays/official", "")
+	s.want(http.StatusNotFound, "GET", "/version/v1.99.0/extensions/official", "")
+	s.want(http.StatusInternalServerError, "GET", "/version/newest/extensions/official", "")
+	s.want(http.StatusNotFound, "GET", "/v2/installer/"+plain+"/manifests/v1.13.5", "")
+}
+
+func TestImagesThatAreNotServed(t *testing.T) {
+	s := start(t)
+	id := s.post("customization: {systemExtensions: {officialExtensions: [siderolabs/gvizor]}}") // nobody checks yet
+	if text := s.want(http.StatusBadRequest, "GET", "/image/"+id+"/v1.13.5/scaleway-amd64.qcow2", ""); !strings.Contains(text, "siderolabs/gvizor") {
+		t.Error(text)
+	}
+	base := "/image/" + plain
+	s.want(http.StatusPaymentRequired, "GET", base+"/v1.13.5/scaleway-amd64.qcow2.sha256", "")
+	s.want(http.StatusPaymentRequired, "HEAD", base+"/v1.13.5/scaleway-amd64.qcow2.sigstore.json", "")
+	s.want(http.StatusBadRequest, "GET", base+"/v1.13.5/scaleway-amd64.vmdk", "")
+	s.want(http.StatusNotFound, "GET", base+"/v1.99.1/scaleway-amd64.qcow2", "")
+	s.want(http.StatusForbidden, "GET", "/storage/"+plain+"/v1.13.5/scaleway-amd64.qcow2", "")
+}
+
+func TestTheFirstRequestWaitsForTheBuild(t *testing.T) {
+	s := start(t)
+	path := "/image/" + plain + "/v1.13.5/scaleway-amd64.qcow2"
+	var all sync.WaitGroup
+	for range 4 { // together they wait for one build
+		all.Go(func() { s.want(http.StatusOK, "HEAD", path, "") })
+	}
+	all.Wait()
+	s.want(http.StatusFound, "GET", path, "")
+	builds := 0
+	for _, d := range s.clock.Delays() {
+		if d.What == "30s" {
+			builds++
+		}
+	}
+	if builds != 1 {
+		t.Errorf("%d builds of one image: %v", builds, s.clock.Delays())
+	}
+}
+
+func TestDownloadsGoOnInTheMiddle(t *testing.T) {
+	s := start(t)
+	path := "/image/" + plain + "/v1.13.5/scaleway-amd64.qcow2"
+	head, _ := s.do("HEAD", path, "")
+	if head.ContentLength < 32<<20 || head.Header.Get("ETag") != "" || head.Header.Get("Accept-Ranges") != "" {
+		t.Errorf("HEAD: %d, %v", head.ContentLength, head.Header)
+	}
+	at := s.located(path)
+	part, text := s.do("GET", at, "", "Range", "bytes=0-3")
+	if part.StatusCode != http.StatusPartialContent || text != "QFI\xfb" {
+		t.Errorf("%d: %q", part.StatusCode, text)
+	}
+	etag := part.Header.Get("ETag")
+	rest, text := s.do("GET", at, "", "Range", "bytes=4-7", "If-Range", etag)
+	if rest.StatusCode != http.StatusPartialContent || text != "\x00\x00\x00\x03" || rest.Header.Get("ETag") != etag {
+		t.Errorf("%d: %q", rest.StatusCode, text)
+	}
+	if again, _ := s.do("GET", at, "", "Range", "bytes=4-7", "If-Range", `"another"`); again.StatusCode != http.StatusOK {
+		t.Errorf("another version is gone on with: %d", again.StatusCode)
+	}
+	s.want(http.StatusPreconditionFailed, "GET", at, "", "If-Match", `"another"`)
+	s.want(http.StatusRequestedRangeNotSatisfiable, "GET", at, "", "Range", "bytes=99999999999-")
+	if raw, _ := s.do("HEAD", "/image/"+plain+"/v1.13.5/metal-amd64.raw", ""); raw.ContentLength != 4247<<20 {
+		t.Errorf("the raw image has %d bytes", raw.ContentLength)
+	}
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	if log := strings.Join(s.watch.log, "\n"); strings.Contains(log, "signature") || !strings.Contains(log, "GET /storage/"+plain) {
+		t.Error(log)
+	}
+}
+
+func TestAFactoryWithoutStorage(t *testing.T) {
+	s := start(t)
+	if err := s.watch.engine.Load(fault.Script{Factory: fault.Factory{Direct: true}}); err != nil {
+		t.Fatal(err)
+	}
+	resp, text := s.do("GET", "/image/"+plain+"/1.13.5/scaleway-amd64.qcow2", "", "Range", "bytes=4-7")
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("ETag") != "" || !strings.HasPrefix(text, "QFI") {
+		t.Errorf("%d, %v", resp.StatusCode, resp.Header)
+	}
+}
+
+// What is served is what other programs read.
+func TestServedImagesAreGood(t *testing.T) {
+	s := start(t)
+	for format, check := range map[string][]string{
+		"qcow2": {"qemu-img", "check"}, "raw.zst": {"zstd", "-qt"},
+	} {
+		t.Run(format, func(t *testing.T) {
+			if _, err := exec.LookPath(check[0]); err != nil {
+				t.Skipf("%s is not installed: what it would say of the image is not known", check[0])
+			}
+			resp, err := http.Get(s.url + "/image/" + plain + "/v1.13.5/scaleway-amd64." + format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			name := filepath.Join(t.TempDir(), "image."+format)
+			f, err := os.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := io.Copy(f, resp.Body)
+			if err != nil || n != resp.ContentLength {
+				t.Fatalf("%d of %d bytes: %v", n, resp.ContentLength, err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.CommandContext(t.Context(), check[0], append(check[1:], name)...).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
