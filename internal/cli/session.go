@@ -34,6 +34,11 @@ func (a *app) open(path string) (*session.Session, error) {
 			}
 		},
 	}
+	c.Step = func(step, text string) {
+		if p := a.progress.Load(); p != nil {
+			(*p).Note(step, text)
+		}
+	}
 	questions := a.questions()
 	if questions.Anybody() {
 		c.Ask = func(label string) (vault.Secret, error) {

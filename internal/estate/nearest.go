@@ -2,6 +2,9 @@ package estate
 
 import "strings"
 
+// Nearest is the word of a list that was most likely meant; "" when none is close.
+func Nearest(word string, known []string) string { return nearest(word, known) }
+
 // nearest is the word of the list that was most likely meant, or "" when none
 // is close: at most a third of the letters wrong. Case is not held against it.
 func nearest(word string, known []string) string {

@@ -48,6 +48,18 @@ func (t Talos) SchematicID() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// SmallestRoot is the size of the smallest volume that an image goes on; 0 without
+// any node.
+func (e *Estate) SmallestRoot() Size {
+	var least Size
+	for _, n := range e.Nodes() {
+		if least == 0 || n.Disk.Size < least {
+			least = n.Disk.Size
+		}
+	}
+	return least
+}
+
 // MakesImage says that bastide makes the image of the nodes' disks itself, instead
 // of taking a snapshot that the file names.
 func (t Talos) MakesImage() bool { return t.Snapshot == "" && t.Version != "" }

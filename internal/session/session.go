@@ -35,6 +35,8 @@ type Config struct {
 	Notice func(string)
 	// Note says what a node is being waited for; nil is allowed.
 	Note func(node, text string)
+	// Step says how far a step is; nil is allowed.
+	Step func(step, text string)
 	// Learnt is told the secrets of the bundle when it is opened, so that no
 	// output ever holds one; nil is allowed.
 	Learnt func(secrets ...string)
@@ -50,6 +52,7 @@ type Session struct {
 	cloud  *scaleway.Cloud
 	bundle *vault.Bundle
 	kept   *store.Store
+	images *store.Store // the same bucket, for files of images
 	held   atomic.Pointer[store.Held] // the lock, while it is held
 	wrote  atomic.Bool                // something was changed, or may have been
 

@@ -72,7 +72,8 @@ func (s *Session) SurveyCloud(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
 	}
-	return &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}, nil
+	v := &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}
+	return v, s.lookForImage(ctx, v)
 }
 
 func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {

@@ -10,13 +10,18 @@ import (
 )
 
 // Ready checks what up needs before anything is written: the bundle, the Talos
-// snapshot that new volumes are made from, and that the zone has the machines.
+// snapshot that new volumes are made from, or that an image of it can be had, and that the zone has the machines.
 func (s *Session) Ready(ctx context.Context, p plan.Plan) error {
 	if _, err := s.Unlock(); err != nil {
 		return err
 	}
 	if makesVolumes(p) {
 		if _, err := s.cloud.ResolveSnapshot(ctx); err != nil {
+			return err
+		}
+	}
+	if makesImage(p) {
+		if err := s.imageCanBeMade(ctx); err != nil {
 			return err
 		}
 	}
@@ -46,6 +51,9 @@ func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(ru
 	executors := func(k blueprint.Kind) run.Executor {
 		if k.Cluster() {
 			return s.locked(v.Cluster)
+		}
+		if k == blueprint.KindImageObject {
+			return s.locked(imaging{s, ""})
 		}
 		return s.locked(s.cloud)
 	}

@@ -32,23 +32,35 @@ func (v *verifier) version(ctx context.Context, s *session) {
 // Image Factory leaves in it; an image without extensions has the mark too.
 func (v *verifier) schematic(ctx context.Context, s *session) {
 	want := v.c.estate.Talos.SchematicID()
-	list, err := read(ctx, s, func(ctx context.Context) (safe.List[*runtime.ExtensionStatus], error) {
-		return safe.StateListAll[*runtime.ExtensionStatus](ctx, s.cosi)
-	})
+	have, err := s.schematic(ctx)
 	if err != nil {
 		v.unread("running schematic", want, err)
 		return
 	}
-	have := "none: the image does not come from the Image Factory"
-	if want == estate.NoSchematic {
-		have = want // images of older Talos have no mark where nothing was added: both mean the same
-	}
-	for e := range list.All() {
-		if m := e.TypedSpec().Metadata; m.Name == "schematic" {
-			have = m.Version
+	if have == "" {
+		have = "none: the image does not come from the Image Factory"
+		if want == estate.NoSchematic {
+			have = want // images of older Talos have no mark where nothing was added: both mean the same
 		}
 	}
 	v.add("running schematic", have == want, want, have, "upgrade the node with the installer image of its schematic, or set talos.extensions and talos.kernelArgs to what runs")
+}
+
+// schematic is the id of the schematic that the node's image was made with; ""
+// where the image does not say.
+func (s *session) schematic(ctx context.Context) (string, error) {
+	list, err := read(ctx, s, func(ctx context.Context) (safe.List[*runtime.ExtensionStatus], error) {
+		return safe.StateListAll[*runtime.ExtensionStatus](ctx, s.cosi)
+	})
+	if err != nil {
+		return "", err
+	}
+	for e := range list.All() {
+		if m := e.TypedSpec().Metadata; m.Name == "schematic" {
+			return m.Version, nil
+		}
+	}
+	return "", nil
 }
 
 func (v *verifier) configuration(ctx context.Context, s *session) {

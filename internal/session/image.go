@@ -1,0 +1,207 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"bastide/internal/blueprint"
+	"bastide/internal/estate"
+	"bastide/internal/factory"
+	"bastide/internal/image"
+	"bastide/internal/image/fetch"
+	"bastide/internal/image/format"
+	"bastide/internal/outcome"
+	"bastide/internal/plan"
+	"bastide/internal/scaleway"
+	"bastide/internal/store"
+)
+
+// imageStore is the estate's bucket for files of images. A part is larger than
+// anything else that goes there, so a call may take longer; and it is asked before
+// each whether the lock is still held.
+func (s *Session) imageStore() (*store.Store, error) {
+	if s.images == nil {
+		o := s.reach()
+		o.Retry = scaleway.Retry{Attempt: 2 * time.Minute, Budget: 10 * time.Minute}
+		o.Decorators = append(o.Decorators, scaleway.Guard(s.writes))
+		objects, _, err := scaleway.NewObjectStorage(o)
+		if err != nil {
+			return nil, err
+		}
+		s.images = store.New(store.Options{Objects: objects, Bucket: s.Estate.BucketName(), Estate: s.Estate.Name, Seal: s.Vault().Seal, Notice: s.config.Notice})
+	}
+	return s.images, nil
+}
+
+func (s *Session) factory() (*factory.Factory, error) {
+	return factory.New(factory.Options{LookupEnv: s.config.LookupEnv, UserAgent: s.config.UserAgent})
+}
+
+// lookForImage looks in the bucket for the file of the image, if something is
+// still to be made of it.
+func (s *Session) lookForImage(ctx context.Context, v *Survey) error {
+	for _, step := range v.Graph.Steps {
+		want, ok := step.Spec.(blueprint.ImageObject)
+		if _, seen := v.Live.Steps[step.ID]; !ok || seen {
+			continue
+		}
+		kept, err := s.Store()
+		if err != nil {
+			return err
+		}
+		found, unproven, err := kept.Image(ctx, want.Key)
+		switch {
+		case err != nil:
+			return err
+		case unproven != "":
+			s.config.Notice(fmt.Sprintf("%s in the bucket %s is not used: %s", want.Key, want.Bucket, unproven))
+		case found != nil:
+			v.Live.Steps[step.ID] = observedImage(step, want, found)
+		}
+	}
+	return nil
+}
+
+func observedImage(step blueprint.Step, want blueprint.ImageObject, found *store.Image) plan.Observed {
+	have := want // where it came from, and whose file it is, says its proof
+	have.Talos, have.Schematic = found.Talos, found.Schematic
+	return plan.Observed{Step: step.ID, CloudID: found.Key, Status: "in the bucket", Settled: true, Spec: have, Digest: found.Digest}
+}
+
+func makesImage(p plan.Plan) bool {
+	for _, a := range p.Actions {
+		if a.Step.Kind == blueprint.KindImageObject && a.Op == plan.Create {
+			return true
+		}
+	}
+	return false
+}
+
+// imageCanBeMade asks the Image Factory before anything is written. What it is
+// told there is what the schematic consists of, and is named by its content.
+func (s *Session) imageCanBeMade(ctx context.Context) error {
+	f, err := s.factory()
+	if err != nil {
+		return err
+	}
+	if err := f.Check(ctx, s.Estate.Talos); err != nil {
+		return err
+	}
+	return f.Register(ctx, s.Estate.Talos)
+}
+
+// imaging carries out the step of an image's file: from the Image Factory, or
+// from a file of the user's.
+type imaging struct {
+	session *Session
+	from    string
+}
+
+func (i imaging) Apply(ctx context.Context, a plan.Action, _ plan.Known) (plan.Observed, error) {
+	want := a.Step.Spec.(blueprint.ImageObject)
+	made, err := i.session.makeImage(ctx, a.Step, want, i.from)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	return observedImage(a.Step, want, made), nil
+}
+
+// makeImage reads the source, converts and checks it, and writes it to the bucket,
+// in one pass. An upload that is cut short is kept for the next run; one whose
+// content turned out to be wrong is thrown away.
+func (s *Session) makeImage(ctx context.Context, step blueprint.Step, want blueprint.ImageObject, from string) (*store.Image, error) {
+	kept, err := s.imageStore()
+	if err != nil {
+		return nil, err
+	}
+	if found, _, err := kept.Image(ctx, want.Key); err != nil || found != nil {
+		return found, err
+	}
+	if from == "" {
+		f, err := s.factory()
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Register(ctx, s.Estate.Talos); err != nil {
+			return nil, err
+		}
+		from = f.Image(s.Estate.Talos)
+	}
+	what := fmt.Sprintf("the image %s was not made from %s", want.Key, from)
+	src, err := image.Open(ctx, from, nil, fetch.Options{Progress: s.pace(step.ID)})
+	if err != nil {
+		return nil, notRead(what, err)
+	}
+	defer func() { _ = src.Close() }()
+	up, err := kept.StartImage(ctx, want.Key, image.HeadSize)
+	if err != nil {
+		return nil, err
+	}
+	result, err := image.Convert(ctx, src, up, image.Options{Limit: int64(s.Estate.SmallestRoot())})
+	if err != nil {
+		wrong := format.Refused(err) != nil
+		return nil, errors.Join(notRead(what, err), up.Stop(context.WithoutCancel(ctx), !wrong))
+	}
+	made, err := up.Finish(ctx, store.Image{Talos: want.Talos, Schematic: want.Schematic, Digest: result.Digest, VirtualSize: result.VirtualSize,
+		Source: src.Name(), Made: time.Now().UTC(), By: s.config.UserAgent})
+	if err != nil {
+		_ = up.Stop(ctx, true)
+		return nil, err
+	}
+	sent, had := up.Sent()
+	s.say(step.ID, fmt.Sprintf("%d parts sent, %d were there", sent, had))
+	return made, nil
+}
+
+// notRead explains a source that could not be read or taken.
+func notRead(what string, err error) error {
+	var told *outcome.Error
+	switch {
+	case errors.As(err, &told) || errors.Is(err, context.Canceled):
+		return err
+	case format.Refused(err) != nil:
+		return image.Explain(what, err)
+	case errors.Is(err, os.ErrNotExist):
+		return outcome.Refuse(what, "there is no such file", "name a file that exists").Because(err)
+	}
+	return outcome.Fail(what, err.Error(), "run the command again: what was uploaded is not uploaded again").Because(err)
+}
+
+func (s *Session) say(step, text string) {
+	if s.config.Step != nil {
+		s.config.Step(step, text)
+	}
+}
+
+// Checked is what was found out about a file.
+type Checked struct {
+	Name   string
+	Result *image.Result
+}
+
+// CheckImage says whether a file, or what is at an address, can be made an image.
+// limit is the largest disk in bytes; 0 for the default. It needs no estate.
+func CheckImage(ctx context.Context, from string, limit int64, progress func(read, total int64)) (*Checked, error) {
+	what := from + " is no image for the nodes' disks"
+	src, err := image.Open(ctx, from, nil, fetch.Options{Progress: progress})
+	if err != nil {
+		return nil, notRead(what, err)
+	}
+	defer func() { _ = src.Close() }()
+	result, err := image.Check(ctx, src, image.Options{Limit: limit})
+	if err != nil {
+		return nil, notRead(what, err)
+	}
+	return &Checked{src.Name(), result}, nil
+}
+
+// estateOf refuses what only makes sense where bastide makes the image.
+func makesItself(e *estate.Estate) error {
+	if e.Talos.MakesImage() {
+		return nil
+	}
+	return outcome.Refuse("no image is made for "+e.Name, "the file names the snapshot "+e.Talos.Snapshot, "leave out talos.snapshot, and bastide makes the image of version, extensions and kernel arguments")
+}
