@@ -143,9 +143,19 @@ func (u *Upload) complete(ctx context.Context) error {
 	return u.s.objects.Failed(what, last)
 }
 
-// tidy removes what a file took the place of: older versions are billed and are
-// nobody's. What does not go now is removed by the bucket's rules.
+// tidy removes what a file took the place of, and uploads of it that showed late:
+// they are billed and are nobody's. What does not go now is removed by the
+// bucket's rules.
 func (u *Upload) tidy(ctx context.Context) {
+	left, err := u.s.uploadsOf(ctx, u.key)
+	for _, other := range left {
+		if gone := u.s.objects.Client.AbortMultipartUpload(ctx, u.s.Name, u.key, other.UploadID); gone != nil && !has(gone, "NoSuchUpload") {
+			err = gone
+		}
+	}
+	if err != nil {
+		u.s.o.Notice(fmt.Sprintf("half uploads of %s were not removed from the bucket %s: %v", u.key, u.s.Name, err))
+	}
 	for _, key := range []string{u.key, proofOf(u.key)} {
 		all, err := u.s.versions(ctx, key)
 		if err == nil && len(all) > 1 {
