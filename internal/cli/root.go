@@ -131,7 +131,7 @@ interrupted.`,
 	root.AddCommand(
 		a.validateCommand(), a.schemaCommand(), a.planCommand(), a.upCommand(), a.statusCommand(), a.doctorCommand(), a.destroyCommand(), a.unlockCommand(),
 		a.costCommand(), a.graphCommand(), a.iamCommand(),
-		a.renderCommand(), a.secretsCommand(), a.doorCommand(), a.kubeconfigCommand(), a.talosconfigCommand(),
+		a.imageCommand(), a.renderCommand(), a.secretsCommand(), a.doorCommand(), a.kubeconfigCommand(), a.talosconfigCommand(),
 		a.simCommand(), a.rehearseCommand(), a.versionCommand(),
 	)
 	strict(root)

@@ -20,6 +20,16 @@ func (c *Cloud) Observe(ctx context.Context, g *blueprint.Graph) (plan.Live, err
 // Live lays the inventory beside the graph: what each cloud step has come to,
 // and what carries the estate's mark without a step that explains it.
 func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
+	live := inv.beside(g)
+	needless(g, &live)
+	return live
+}
+
+// Made is Live for those who want the image for its own sake: it is not settled
+// because nothing needs it.
+func (inv *Inventory) Made(g *blueprint.Graph) plan.Live { return inv.beside(g) }
+
+func (inv *Inventory) beside(g *blueprint.Graph) plan.Live {
 	live := plan.Live{Steps: map[string]plan.Observed{}, Unreachable: map[string]string{}}
 	for _, it := range inv.Items {
 		step, wanted := g.Step(it.Step)
@@ -41,7 +51,6 @@ func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 	for _, s := range g.Steps {
 		inv.missing(s, &live)
 	}
-	needless(g, &live)
 	inv.nameless(g, &live)
 	inv.astray(g, &live)
 	return live

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bastide/internal/image"
+	"bastide/internal/plan"
+	"bastide/internal/run"
+	"bastide/internal/session"
+	"bastide/internal/ui"
+)
+
+func (a *app) imageCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "The image of the nodes' disks: make, check, list and prune",
+		Long: `The image of the nodes' disks: one for each version of Talos and each schematic.
+up makes it by itself when a node is to be made and no image is there.`,
+	}
+	cmd.AddCommand(a.imageBuildCommand(), a.imageCheckCommand(), a.imageListCommand(), a.imagePruneCommand())
+	return cmd
+}
+
+func (a *app) imageBuildCommand() *cobra.Command {
+	var yes bool
+	var from string
+	cmd := env(&cobra.Command{
+		Use:   "build ENV",
+		Short: "Make the image that the file asks for",
+		Long: `Make the image that the file asks for, if it is not there: read it from the Image
+Factory or from a file, check it, write it to the estate's bucket as qcow2, and
+import it as a snapshot. One that is there is used. It can be stopped and killed
+at any moment; running it again uploads what is missing.
+
+With --from it needs no Image Factory: a qcow2 file or a raw disk, compressed with
+zstd or xz or not at all. That the file has the version and schematic that the
+environment's file says is then your word; up and status compare it with what the
+nodes say.`,
+		Annotations: map[string]string{streams: "yes"},
+		Example: "  bastide image build envs/staging\n" +
+			"  bastide image build envs/staging --from scaleway-amd64.raw.zst",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.writes = true
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.buildImage(ctx, s, args[0], from, yes) })
+		},
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().StringVar(&from, "from", "", "file to make it of, instead of asking the Image Factory")
+	return cmd
+}
+
+func (a *app) buildImage(ctx context.Context, s *session.Session, path, from string, yes bool) error {
+	b, err := s.ImagePlan(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.CanBuild(ctx, b, from, nil); err != nil {
+		return err
+	}
+	a.ui.Plan(b.Plan, nil)
+	if b.Plan.Empty() {
+		return nil
+	}
+	if err := a.confirm(ctx, yes, "make it?"); err != nil {
+		return err
+	}
+	return a.holding(ctx, s, func(ctx context.Context, h *session.Hold) error {
+		a.resume = "bastide image build " + path
+		if from != "" {
+			a.resume += " --from " + from
+		}
+		agreed := b.Plan
+		if b, err = s.ImagePlan(ctx); err != nil || b.Plan.Empty() {
+			return err
+		}
+		if !reflect.DeepEqual(agreed.Actions, b.Plan.Actions) { // another run has just ended
+			a.ui.Plan(b.Plan, nil)
+			if err := a.confirm(ctx, yes, "make it?"); err != nil {
+				return err
+			}
+		}
+		if err := run.Blocked(b.Plan); err != nil {
+			return err
+		}
+		progress, end := a.begin("image of "+s.Estate.Name, len(b.Plan.Actions)-len(b.Plan.Having(plan.Keep)))
+		defer end()
+		return s.Build(ctx, b, from, a.tells(progress, h))
+	})
+}
+
+func (a *app) imageCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say whether a file can be made the image",
+		Long: `Say whether a file can be made the image: what it is, whether it is whole, and
+whether a Talos disk is in it. It reads the file to its end and writes nothing.
+FILE may be an address with http or https. Exit code 3 says that it cannot be used.`,
+		Example: "  bastide image check scaleway-amd64.raw.zst",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := session.CheckImage(cmd.Context(), args[0], 0, nil)
+			if err != nil {
+				return err
+			}
+			a.ui.Result("image", checkedText(c), struct {
+				File string `json:"file"`
+				*image.Result
+			}{c.Name, c.Result})
+			return nil
+		},
+	}
+}
+
+func checkedText(c *session.Checked) string {
+	r := c.Result
+	how := "it is uploaded as it is"
+	if r.Converted {
+		how = fmt.Sprintf("it becomes a qcow2 file of %.1f MB", float64(r.FileSize)/1e6)
+	}
+	var parts []string
+	if r.Disk != nil {
+		for _, p := range r.Disk.Partitions {
+			parts = append(parts, p.Label)
+		}
+	}
+	return fmt.Sprintf("%s is a Talos disk\n  form        %s, %.1f MB; %s\n  disk        %.1f GB\n  partitions  %s\n  content     %s\n  file        %s",
+		c.Name, r.Format, float64(r.SourceSize)/1e6, how, float64(r.VirtualSize)/1e9, strings.Join(parts, ", "), r.Digest, r.SourceDigest)
+}
+
+func (a *app) imageListCommand() *cobra.Command {
+	return env(&cobra.Command{
+		Use:   "list ENV",
+		Short: "Which image there is, what keeps it, and which node runs which",
+		Long: `Which images of the estate there are, as snapshots and as files in its bucket, what
+keeps each, and what each node says that it runs. Nothing is changed. Nodes are
+asked where there is a secrets bundle and a way to them.`,
+		Example: "  bastide image list envs/staging",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
+				i, err := s.Images(ctx, true)
+				if err != nil {
+					return err
+				}
+				a.showImages(s.Estate.Name, i)
+				return nil
+			})
+		},
+	})
+}
+
+func (a *app) showImages(name string, i *session.Images) {
+	snapshots := ui.Table{Kind: "snapshots", Title: "snapshots of " + name, Columns: []string{"name", "id", "status", "talos", "schematic", "kept by"}, Empty: name + " has no snapshot of its own"}
+	for _, s := range i.Snapshots {
+		snapshots.Rows = append(snapshots.Rows, []string{s.Name, s.CloudID, s.Status, s.Talos, s.Schematic, kept(s.Pins)})
+	}
+	objects := ui.Table{Kind: "objects", Title: "files in the bucket of " + name, Columns: []string{"key", "size", "written", "content", "kept by"}, Empty: "no file of an image is in the bucket of " + name}
+	for _, o := range i.Objects {
+		content := "not proven, and not used"
+		if o.Image != nil {
+			content = o.Image.Digest
+		}
+		objects.Rows = append(objects.Rows, []string{o.Key, fmt.Sprintf("%.1f MB", float64(o.Size)/1e6), o.Written.UTC().Format(time.RFC3339), content, kept(o.Pins)})
+	}
+	nodes := ui.Table{Kind: "nodes", Title: "what runs in " + name, Columns: []string{"node", "talos", "schematic"}, Empty: name + " has no node"}
+	for _, n := range i.Nodes {
+		if n.Unread != "" {
+			nodes.Rows = append(nodes.Rows, []string{n.Node, "not read", n.Unread})
+			continue
+		}
+		nodes.Rows = append(nodes.Rows, []string{n.Node, n.Talos, orDash(n.Schematic)})
+	}
+	if i.NotAsked != "" {
+		nodes.Empty = "the nodes were not asked: " + i.NotAsked
+	}
+	a.ui.Table(snapshots)
+	a.ui.Table(objects)
+	a.ui.Table(nodes)
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func kept(pins []string) string {
+	if len(pins) == 0 {
+		return "nothing"
+	}
+	return strings.Join(pins, ", ")
+}
+
+func (a *app) imagePruneCommand() *cobra.Command {
+	var yes bool
+	cmd := env(&cobra.Command{
+		Use:   "prune ENV",
+		Short: "Remove images that nothing keeps",
+		Long: `Remove the estate's images that neither the file nor a volume nor an import that
+runs keeps: snapshots, and files in its bucket. Images of other estates are not
+looked at. A node lives on without the image that its disk was made of.`,
+		Annotations: map[string]string{streams: "yes"},
+		Example:     "  bastide image prune envs/staging",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.writes = true
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.pruneImages(ctx, s, args[0], yes) })
+		},
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) pruneImages(ctx context.Context, s *session.Session, path string, yes bool) error {
+	i, err := s.Images(ctx, false)
+	if err != nil {
+		return err
+	}
+	a.ui.Table(unpinnedTable(s.Estate.Name, i.Unpinned()))
+	if len(i.Unpinned().Steps()) == 0 {
+		return nil
+	}
+	if err := a.confirm(ctx, yes, "remove them?"); err != nil {
+		return err
+	}
+	return a.holding(ctx, s, func(ctx context.Context, h *session.Hold) error {
+		a.resume = "bastide image prune " + path
+		agreed := i.Unpinned()
+		if i, err = s.Images(ctx, false); err != nil {
+			return err
+		}
+		now := i.Unpinned()
+		if !reflect.DeepEqual(agreed.Steps(), now.Steps()) {
+			a.ui.Table(unpinnedTable(s.Estate.Name, now))
+			if err := a.confirm(ctx, yes, "remove them?"); err != nil {
+				return err
+			}
+		}
+		progress, end := a.begin("prune images of "+s.Estate.Name, len(now.Steps()))
+		defer end()
+		return s.Prune(ctx, now, a.tells(progress, h))
+	})
+}
+
+func unpinnedTable(name string, u session.Unpinned) ui.Table {
+	t := ui.Table{Kind: "unpinned", Title: "images of " + name + " that nothing keeps", Columns: []string{"kind", "name", "id"}, Empty: "every image of " + name + " is kept by something"}
+	for _, s := range u.Snapshots {
+		t.Rows = append(t.Rows, []string{"snapshot", s.Name, s.CloudID})
+	}
+	for _, o := range u.Objects {
+		t.Rows = append(t.Rows, []string{"image-object", o.Key, ""})
+	}
+	return t
+}
