@@ -1,19 +1,16 @@
 package sim_test
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/tags"
-	"github.com/scaleway/scaleway-sdk-go/api/block/v1"
 	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
@@ -153,43 +150,6 @@ func TestObjectStorageIsPartOfTheRegion(t *testing.T) {
 	}
 	if _, err := c.PutObject(ctx, "estate", "lock", strings.NewReader("x"), 1, fresh); minio.ToErrorResponse(err).Code != "PreconditionFailed" {
 		t.Errorf("the reset left the store weak: %v", err)
-	}
-}
-
-// An import reads the object that it names: its size is the disk's, and what is
-// no disk image ends in error.
-func TestSnapshotsAreImportedFromTheStore(t *testing.T) {
-	access := start(t)
-	c, ctx := client(t, access.Environ()), t.Context()
-	if err := c.MakeBucket(ctx, "images", minio.MakeBucketOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	header := append([]byte("QFI\xfb\x00\x00\x00\x03"), make([]byte, 96)...)
-	binary.BigEndian.PutUint32(header[20:], 16)
-	binary.BigEndian.PutUint64(header[24:], 3<<30)
-	for key, content := range map[string]string{"disk.qcow2": string(header), "disk.raw": "no disk at all, and long enough for a header"} {
-		if _, err := c.PutObject(ctx, "images", key, strings.NewReader(content), int64(len(content)), minio.PutObjectOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sdk, err := scw.NewClient(scw.WithAPIURL(access.URL), scw.WithAuth(access.AccessKey, access.SecretKey), scw.WithDefaultProjectID(project), scw.WithDefaultZone("fr-par-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := block.NewAPI(sdk)
-	for key, want := range map[string]block.SnapshotStatus{"disk.qcow2": block.SnapshotStatusAvailable, "disk.raw": block.SnapshotStatusError, "missing": block.SnapshotStatusError} {
-		made, err := blocks.ImportSnapshotFromObjectStorage(&block.ImportSnapshotFromObjectStorageRequest{Bucket: "images", Key: key, Name: key})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pause := 5 * time.Millisecond
-		s, err := blocks.WaitForSnapshot(&block.WaitForSnapshotRequest{SnapshotID: made.ID, RetryInterval: &pause})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Status != want || (want == block.SnapshotStatusAvailable && s.Size != 3<<30) {
-			t.Errorf("%s: %s, %d bytes; want %s", key, s.Status, s.Size, want)
-		}
 	}
 }
 

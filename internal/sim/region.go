@@ -20,7 +20,6 @@ import (
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fabric"
 	"bastide/internal/sim/fault"
-	"bastide/internal/sim/hardware"
 	"bastide/internal/sim/node"
 	"bastide/internal/sim/postgres"
 	"bastide/internal/sim/s3"
@@ -105,7 +104,7 @@ func (r *Region) build(o Options) (*api.Region, error) {
 	handler := api.New(api.Options{
 		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Databases: databases, Log: o.Log,
 		Rights: api.Credential{Deny: o.Deny},
-		Objects: func(region, bucket, key string) (int64, *hardware.TalosImage, error) {
+		Objects: func(region, bucket, key string) (api.Object, error) {
 			return diskImage(r.store, region, bucket, key) // the store is there before the first call is
 		},
 	})

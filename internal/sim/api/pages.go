@@ -243,6 +243,10 @@ func (r *Region) trouble(e hardware.NodeEvent) error {
 		r.troubleDatabase(e)
 		return nil
 	}
+	if isImportEvent(e) {
+		r.troubleImport(e)
+		return nil
+	}
 	return r.opts.Trouble.Event(r.background, e)
 }
 

@@ -30,6 +30,9 @@ func (r *Region) checkTrouble(e hardware.NodeEvent) error {
 		}
 		return nil
 	}
+	if isImportEvent(e) {
+		return checkImportEvent(e)
+	}
 	if r.opts.Trouble == nil {
 		return errNoNodes
 	}

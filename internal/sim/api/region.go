@@ -66,10 +66,6 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// ObjectReader tells what a disk image in object storage holds. An error makes
-// the import end in status error, as a disk that is no QCOW2 does.
-type ObjectReader func(region, bucket, key string) (sizeBytes int64, image *hardware.TalosImage, err error)
-
 // Region is the simulated region. It is an http.Handler for both the Scaleway
 // API and the simulator's own pages under /sim/.
 type Region struct {

@@ -28,10 +28,8 @@ type export struct {
 const (
 	snapshotStarts = 3 * time.Second
 	snapshotPerGB  = 500 * time.Millisecond
-	// importTakes is nearly the same for all sizes that were recorded.
-	importTakes  = 212 * time.Second
-	exportTakes  = 30 * time.Second
-	imageReturns = 10 * time.Second
+	exportTakes    = 30 * time.Second
+	imageReturns   = 10 * time.Second
 )
 
 func (r *Region) snapshotRoutes(base string) {
@@ -183,49 +181,6 @@ func (w *world) unuseSnapshot(id, ref string, delay time.Duration) {
 			s.touch()
 		}
 	})
-}
-
-// importSnapshot answers at once; whether the object is a good QCOW2 disk shows
-// in the status minutes later.
-func importSnapshot(c *call) (any, error) {
-	var in struct {
-		Bucket  string     `json:"bucket"`
-		Key     string     `json:"key"`
-		Name    string     `json:"name"`
-		Project string     `json:"project_id"`
-		Tags    []string   `json:"tags"`
-		Size    opt[int64] `json:"size"`
-	}
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
-	if in.Bucket == "" || in.Key == "" {
-		return nil, invalid("bucket", "required", "bucket and key are required")
-	}
-	owner, err := c.owner(in.Project, "", projectForbidden("snapshot"))
-	if err != nil {
-		return nil, err
-	}
-	if in.Name == "" {
-		in.Name = "snap-" + newID()[:8]
-	}
-	s := &blockSnapshot{record: newRecord(owner, in.Name, in.Tags), Zone: c.zone(), Size: 1 << 30, Status: "creating"}
-	ends := "available"
-	if e, ok := c.Exports[in.Bucket+"/"+in.Key]; ok {
-		s.Size, s.Image = e.Size, e.Image
-	} else if c.opts.Objects != nil {
-		size, image, err := c.opts.Objects(regionOf(c.zone()), in.Bucket, in.Key)
-		if err != nil {
-			ends = "error"
-		}
-		s.Size, s.Image = size, image
-	}
-	if n := in.Size.or(0); n > s.Size {
-		s.Size = n
-	}
-	add(c.world, c.Snapshots, s)
-	c.snapshotBecomes(s.ID, importTakes, "creating", ends)
-	return c.viewSnapshot(s), nil
 }
 
 func exportSnapshot(c *call) (any, error) {

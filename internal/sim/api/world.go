@@ -79,12 +79,13 @@ type State struct {
 	Revoked      map[string]bool // both halves of keys that were deleted
 	Rights       Credential      // of keys that nobody limited
 
-	RDBInstances *table[*rdbInstance]
-	RDBBackups   *table[*rdbBackup]
-	RDBSnapshots *table[*rdbSnapshot]
-	RDBReplicas  *table[*rdbReplica]
-	RDBLogs      *table[*rdbLog]
-	RDBTrouble   map[string][]hardware.NodeEvent // what is to happen to databases, by name
+	RDBInstances  *table[*rdbInstance]
+	RDBBackups    *table[*rdbBackup]
+	RDBSnapshots  *table[*rdbSnapshot]
+	RDBReplicas   *table[*rdbReplica]
+	RDBLogs       *table[*rdbLog]
+	RDBTrouble    map[string][]hardware.NodeEvent // what is to happen to databases, by name
+	ImportTrouble map[string][]hardware.NodeEvent // the same to imports of snapshots
 
 	ReverseAsked map[string]bool // names that were asked for as a reverse
 
@@ -119,7 +120,7 @@ func newWorld(o Options) *world {
 		Revoked: map[string]bool{}, Rights: o.Rights,
 		RDBInstances: newTable[*rdbInstance]("rdb_instance"), RDBBackups: newTable[*rdbBackup]("rdb_backup"),
 		RDBSnapshots: newTable[*rdbSnapshot]("rdb_snapshot"), RDBReplicas: newTable[*rdbReplica]("rdb_read_replica"),
-		RDBLogs: newTable[*rdbLog]("rdb_log"), RDBTrouble: map[string][]hardware.NodeEvent{},
+		RDBLogs: newTable[*rdbLog]("rdb_log"), RDBTrouble: map[string][]hardware.NodeEvent{}, ImportTrouble: map[string][]hardware.NodeEvent{},
 	}
 	w.NextPublic = uint16(o.PublicBlock) * 1024
 	w.Open = len(o.Projects) == 0

@@ -52,6 +52,8 @@ type TalosImage struct {
 	Version    string   // such as v1.13.5
 	Schematic  string   // Image Factory schematic id
 	Extensions []string // official extension names of that schematic
+	KernelArgs []string // the schematic's own arguments of the kernel
+	Platform   string   // what Talos takes the machine for; empty means scaleway
 }
 
 // Machines runs the guests. Calls return at once; what a guest does is seen

@@ -52,6 +52,9 @@ func (n *node) acquire() error {
 	if n.configured() {
 		return nil
 	}
+	if n.disks.system().Boot.platform() != "scaleway" {
+		return n.maintain() // an image for other machines does not know where Scaleway keeps user data
+	}
 	raw, err := n.readUserData()
 	if err != nil {
 		return err

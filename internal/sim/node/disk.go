@@ -27,6 +27,16 @@ type installed struct {
 	Version    string   `json:"version"`
 	Schematic  string   `json:"schematic"`
 	Extensions []string `json:"extensions"`
+	KernelArgs []string `json:"kernelArgs,omitempty"` // the schematic's own
+	// Platform is what Talos takes the machine for; empty means scaleway.
+	Platform string `json:"platform,omitempty"`
+}
+
+func (i installed) platform() string {
+	if i.Platform == "" {
+		return "scaleway"
+	}
+	return i.Platform
 }
 
 // table is what a disk carries, kept as disk.json in the volume's folder beside
@@ -132,7 +142,7 @@ func (d *disk) load() error {
 	raw, err := os.ReadFile(filepath.Join(d.dir, "disk.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		if img := d.vol.Image; img != nil {
-			d.Boot = &installed{img.Version, img.Schematic, img.Extensions}
+			d.Boot = &installed{img.Version, img.Schematic, img.Extensions, img.KernelArgs, img.Platform}
 			return d.save()
 		}
 		return nil

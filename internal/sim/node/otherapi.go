@@ -209,14 +209,14 @@ var factoryImage = regexp.MustCompile(`/([0-9a-f]{64}):`)
 // other has none that the simulator could name.
 func (n *node) writeBootEntry(image string) error {
 	d := n.disks.system()
-	next := &installed{Version: imageTag(image)}
+	next := &installed{Version: imageTag(image), Platform: d.Boot.Platform}
 	if !strings.HasPrefix(next.Version, "v1.") {
 		return fmt.Errorf("image %q has no Talos version as its tag", image)
 	}
 	if m := factoryImage.FindStringSubmatch(image); m != nil {
 		next.Schematic = m[1]
 		if m[1] == d.Boot.Schematic {
-			next.Extensions = d.Boot.Extensions
+			next.Extensions, next.KernelArgs = d.Boot.Extensions, d.Boot.KernelArgs
 		}
 	}
 	d.Previous, d.Boot = d.Boot, next

@@ -34,15 +34,36 @@ func (n *node) publishHardware() {
 	if boot.Schematic != "" {
 		n.publishExtension(fmt.Sprint(len(boot.Extensions)), "schematic", boot.Schematic, "Image Factory")
 	}
+	n.publishCmdline(boot)
+	n.publishPlatform(boot.platform())
+	n.publishTime()
+}
+
+// publishCmdline tells how the kernel was started, as far as it concerns people:
+// where Talos runs, and what the schematic adds.
+func (n *node) publishCmdline(boot *installed) {
+	r := runtime.NewKernelCmdline()
+	args := append([]string{"talos.platform=" + boot.platform(), "console=ttyS0", "init_on_alloc=1", "slab_nomerge=", "pti=on",
+		"consoleblank=0", "nvme_core.io_timeout=4294967295", "printk.devkmsg=on", "selinux=1"}, boot.KernelArgs...)
+	r.TypedSpec().Cmdline = strings.Join(args, " ")
+	n.put(r)
+}
+
+// publishPlatform tells what the metadata service said of the machine; only
+// Talos for Scaleway asks it.
+func (n *node) publishPlatform(platform string) {
 	p := runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID)
 	s := p.TypedSpec()
-	s.Platform, s.Hostname, s.Zone, s.InstanceType, s.InstanceID = "scaleway", n.hw.Hostname, n.hw.Zone, n.hw.CommercialType, n.hw.ServerID
+	if s.Platform = platform; platform != "scaleway" {
+		n.put(p)
+		return
+	}
+	s.Hostname, s.Zone, s.InstanceType, s.InstanceID = n.hw.Hostname, n.hw.Zone, n.hw.CommercialType, n.hw.ServerID
 	if i := strings.LastIndexByte(n.hw.Zone, '-'); i > 0 {
 		s.Region = n.hw.Zone[:i]
 	}
 	s.ProviderID = "scaleway://instance/" + n.hw.Zone + "/" + n.hw.ServerID
 	n.put(p)
-	n.publishTime()
 }
 
 func (n *node) publishExtension(id, name, version, author string) {

@@ -225,17 +225,17 @@ func (s *Server) write(from io.Reader) (blob, error) {
 	return blob{file: name, size: n}, nil
 }
 
-// blobReader reads a stretch of blobs in order.
+// blobReader reads a stretch of blobs in order, or from any place.
 type blobReader struct {
 	io.Reader
 	files []*os.File
+	parts []*io.SectionReader
 }
 
 // openBlobs opens every file that it needs at once, so that a reader gets the
 // object as it was, whatever happens to it meanwhile.
-func openBlobs(blobs []blob, from, length int64) (io.ReadCloser, error) {
+func openBlobs(blobs []blob, from, length int64) (*blobReader, error) {
 	r := &blobReader{}
-	var parts []io.Reader
 	for _, b := range blobs {
 		if from >= b.size {
 			from -= b.size
@@ -250,11 +250,35 @@ func openBlobs(blobs []blob, from, length int64) (io.ReadCloser, error) {
 			return nil, errors.Join(err, r.Close())
 		}
 		r.files = append(r.files, f)
-		parts = append(parts, io.NewSectionReader(f, from, n))
+		r.parts = append(r.parts, io.NewSectionReader(f, from, n))
 		from, length = 0, length-n
 	}
-	r.Reader = io.MultiReader(parts...)
+	var all []io.Reader
+	for _, p := range r.parts {
+		all = append(all, p)
+	}
+	r.Reader = io.MultiReader(all...)
 	return r, nil
+}
+
+// ReadAt reads from a place in the stretch.
+func (r *blobReader) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	for _, part := range r.parts {
+		if off >= part.Size() {
+			off -= part.Size()
+			continue
+		}
+		n, err := part.ReadAt(p[done:min(int64(len(p)), int64(done)+part.Size()-off)], off)
+		if done += n; err != nil {
+			return done, err
+		}
+		if done == len(p) {
+			return done, nil
+		}
+		off = 0
+	}
+	return done, io.EOF
 }
 
 // Close closes the files.

@@ -172,9 +172,15 @@ func (b *bucket) summary() hardware.Bucket {
 	return v
 }
 
+// Object is an object's content, read in order or from any place.
+type Object interface {
+	io.ReadCloser
+	io.ReaderAt
+}
+
 // Open reads an object's current version from inside the region, as a block
 // snapshot import does. The error is fs.ErrNotExist where there is none.
-func (s *Server) Open(region, bucket, key string) (io.ReadCloser, int64, error) {
+func (s *Server) Open(region, bucket, key string) (Object, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.buckets[bucket]
@@ -186,7 +192,10 @@ func (s *Server) Open(region, bucket, key string) (io.ReadCloser, int64, error) 
 		return nil, 0, os.ErrNotExist
 	}
 	content, err := openBlobs(v.content, 0, v.size)
-	return content, v.size, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return content, v.size, nil
 }
 
 // moment is the store as it was until a time; kept while a fault asks for stale
