@@ -43,11 +43,11 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed, err := sim.ParseSeed(text)
+	seed, elsewhere, err := sim.ParseSeed(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: s.Region, Speed: 100, Seed: seed.Seed(), Elsewhere: seed.Elsewhere, Access: sim.Access{
+	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: s.Region, Speed: 100, Seed: seed, Elsewhere: elsewhere, Access: sim.Access{
 		AccessKey: sim.AccessKey, SecretKey: "6a1b1b7e-0000-4000-8000-000000000001", Project: e.Scaleway.Project, Region: "fr-par", Zone: "fr-par-1"}})
 	if err != nil {
 		t.Fatal(err)

@@ -132,11 +132,9 @@ func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
 		if err != nil {
 			return o, outcome.Refuse("the seed cannot be read", err.Error(), "name a readable file")
 		}
-		prepared, err := sim.ParseSeed(text)
-		if err != nil {
+		if o.Seed, o.Elsewhere, err = sim.ParseSeed(text); err != nil {
 			return o, outcome.Refuse("the seed "+f.seed+" is not understood", err.Error(), "see docs/simulator.md for its form")
 		}
-		o.Seed, o.Elsewhere = prepared.Seed(), prepared.Elsewhere
 	}
 	if f.log != "" {
 		var w io.Writer

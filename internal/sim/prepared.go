@@ -2,25 +2,23 @@ package sim
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"bastide/internal/sim/api"
+	"bastide/internal/sim/factory"
 	"bastide/internal/sim/hardware"
 )
 
 // Prepared is what a person has at Scaleway before bastide comes: a project, a
-// block snapshot with a Talos disk in each zone, an SSH key, domains, and an API
-// key with or without rights.
+// block snapshot with a Talos disk in each zone unless none is named, an SSH key,
+// domains, and an API key with or without rights.
 type Prepared struct {
 	Project      string   `json:"project"`
 	Zones        []string `json:"zones"`
 	Snapshot     string   `json:"snapshot"`
 	TalosVersion string   `json:"talosVersion"`
 	Extensions   []string `json:"extensions"`
+	KernelArgs   []string `json:"kernelArgs,omitempty"`
 	SSHKey       string   `json:"sshKey"`
 	// Domains are the account's; without any, every domain is.
 	Domains []string `json:"domains,omitempty"`
@@ -43,20 +41,30 @@ type Permissions struct {
 // rounded up to the whole gigabyte that block storage counts in.
 const talosDiskBytes = 5e9
 
-// ParseSeed reads what sim serve --seed is given.
-func ParseSeed(text []byte) (Prepared, error) {
+// ParseSeed reads what sim serve --seed is given: what is in the region, and the
+// store elsewhere, if there is one.
+func ParseSeed(text []byte) (api.Seed, *Elsewhere, error) {
 	var p Prepared
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	err := d.Decode(&p)
-	return p, err
+	if err := d.Decode(&p); err != nil {
+		return api.Seed{}, nil, err
+	}
+	s, err := p.seed()
+	return s, p.Elsewhere, err
 }
 
-// Seed is what of it is the region's own.
-func (p Prepared) Seed() api.Seed {
-	image := hardware.TalosImage{Version: p.TalosVersion, Schematic: schematic(p.Extensions), Extensions: p.Extensions}
+func (p Prepared) seed() (api.Seed, error) {
 	s := api.Seed{Projects: []api.SeedProject{{ID: p.Project}}}
+	id, err := factory.SchematicID(p.Extensions, p.KernelArgs)
+	if err != nil {
+		return s, err
+	}
+	image := hardware.TalosImage{Version: p.TalosVersion, Schematic: id, Extensions: p.Extensions, KernelArgs: p.KernelArgs}
 	for _, zone := range p.Zones {
+		if p.Snapshot == "" {
+			break // whoever comes makes one
+		}
 		s.Snapshots = append(s.Snapshots, api.SeedSnapshot{
 			Project: p.Project, Zone: zone, Name: p.Snapshot, SizeBytes: talosDiskBytes, Image: &image,
 		})
@@ -71,22 +79,5 @@ func (p Prepared) Seed() api.Seed {
 	if p.Permissions != nil {
 		s.Permissions = &api.Credential{Deny: p.Permissions.Deny, PermissionSets: p.Permissions.Only}
 	}
-	return s
-}
-
-// schematic is the Image Factory's id of a schematic with only extensions: the
-// SHA-256 of its canonical YAML, four spaces an indent.
-func schematic(extensions []string) string {
-	var b strings.Builder
-	b.WriteString("customization:")
-	if len(extensions) == 0 {
-		b.WriteString(" {}\n")
-	} else {
-		b.WriteString("\n    systemExtensions:\n        officialExtensions:\n")
-		for _, e := range extensions {
-			fmt.Fprintf(&b, "            - %s\n", e)
-		}
-	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return hex.EncodeToString(sum[:])
+	return s, nil
 }

@@ -12,7 +12,7 @@ import (
 // person prepares at Scaleway.
 func TestSeedFile(t *testing.T) {
 	const project = "11111111-1111-4111-8111-111111111111"
-	s, err := sim.ParseSeed([]byte(`{"project": "` + project + `", "domains": ["example.org"],
+	s, elsewhere, err := sim.ParseSeed([]byte(`{"project": "` + project + `", "domains": ["example.org"],
 		"registryTaken": [{"region": "fr-par", "name": "staging"}], "permissions": {"deny": ["iam"], "only": ["InstancesFullAccess"]},
 		"elsewhere": {"region": "eu-west-1", "buckets": ["copies"]}}`))
 	if err != nil {
@@ -24,13 +24,13 @@ func TestSeedFile(t *testing.T) {
 		RegistryTaken: []api.SeedTaken{{Region: "fr-par", Name: "staging"}},
 		Permissions:   &api.Credential{Deny: []string{"iam"}, PermissionSets: []string{"InstancesFullAccess"}},
 	}
-	if !reflect.DeepEqual(s.Seed(), want) {
-		t.Errorf("%+v\nwant %+v", s.Seed(), want)
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("%+v\nwant %+v", s, want)
 	}
-	if there := (sim.Elsewhere{Region: "eu-west-1", Buckets: []string{"copies"}}); s.Elsewhere == nil || !reflect.DeepEqual(*s.Elsewhere, there) {
-		t.Errorf("elsewhere: %+v", s.Elsewhere)
+	if there := (sim.Elsewhere{Region: "eu-west-1", Buckets: []string{"copies"}}); elsewhere == nil || !reflect.DeepEqual(*elsewhere, there) {
+		t.Errorf("elsewhere: %+v", elsewhere)
 	}
-	if _, err := sim.ParseSeed([]byte(`{"permisions": {}}`)); err == nil {
+	if _, _, err := sim.ParseSeed([]byte(`{"permisions": {}}`)); err == nil {
 		t.Error("a misspelt key was read over")
 	}
 }

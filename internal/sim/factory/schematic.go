@@ -105,3 +105,9 @@ func (s schematic) id() (string, error) {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }
+
+// SchematicID is the id of a schematic with only extensions and arguments of the
+// kernel, in the order that they are given in.
+func SchematicID(extensions, kernelArgs []string) (string, error) {
+	return schematic{Customization: customization{KernelArgs: kernelArgs, Extensions: systemExtensions{extensions}}}.id()
+}

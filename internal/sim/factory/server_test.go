@@ -2,6 +2,7 @@ package factory_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -278,5 +279,58 @@ func TestServedImagesAreGood(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// Fault rules act on all that the Factory answers; a client that was killed
+// finds its schematic there, or not.
+func TestTheFactoryFails(t *testing.T) {
+	s := start(t)
+	script, err := fault.Parse([]byte(`http:
+  - {method: POST, path: /schematics, nth: 1, status: 503}
+  - {method: POST, path: /schematics, nth: 2, applyThenDrop: true}
+  - {method: POST, path: /schematics, nth: 3, drop: true}
+  - {method: GET, path: "/storage/**", nth: 1, truncate: 1000000}
+  - {method: GET, path: "/storage/**", nth: 2, status: 200, body: "<html>down for maintenance</html>"}
+  - {method: GET, path: /versions, nth: 1, delay: 10s}
+`))
+	if err == nil {
+		err = s.watch.engine.Load(script)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.want(http.StatusServiceUnavailable, "POST", "/schematics", gvisor)
+	for range 2 {
+		if resp, err := http.Post(s.url+"/schematics", "application/yaml", strings.NewReader(gvisor)); err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("a dropped call was answered with %d", resp.StatusCode)
+		}
+	}
+	at := s.located("/image/" + s.post(gvisor) + "/v1.13.5/scaleway-amd64.qcow2")
+	resp, err := http.Get(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if n != 1_000_000 || !errors.Is(err, io.ErrUnexpectedEOF) || resp.ContentLength < 32<<20 {
+		t.Errorf("%d of %d bytes, %v", n, resp.ContentLength, err)
+	}
+	if text := s.want(http.StatusOK, "GET", at, ""); !strings.HasPrefix(text, "<html>") {
+		t.Error(text)
+	}
+	s.want(http.StatusPartialContent, "GET", at, "", "Range", "bytes=1000000-1000009")
+	s.want(http.StatusOK, "GET", "/versions", "")
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	made := 0
+	for _, e := range s.watch.ends {
+		if e.Made != "" {
+			made++
+		}
+	}
+	if made != 2 { // the one whose answer was lost, and the last
+		t.Errorf("%d calls made a schematic: %+v", made, s.watch.ends)
 	}
 }

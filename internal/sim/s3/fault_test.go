@@ -74,6 +74,42 @@ func TestTrailingChecksums(t *testing.T) {
 	s.get("/estate/key", "test")
 }
 
+// A connection that ends within a body leaves nothing behind, neither an object
+// nor a part; what was there before stays.
+func TestUploadsAreCutInTheMiddle(t *testing.T) {
+	s := start(t)
+	s.bucket("estate")
+	s.put("/estate/key", "before")
+	s.script(`http:
+  - {method: PUT, path: /estate/key, nth: 1, cutAfter: 600000}
+  - {method: PUT, path: /estate/parts, query: {partNumber: "2"}, nth: 1, cutAfter: 3000000}
+`)
+	content := strings.Repeat("x", 1_000_000)
+	cut := func(path, body string) {
+		t.Helper()
+		r := s.sign(s.request("PUT", path, body), access, secret, region)
+		if resp, err := http.DefaultTransport.RoundTrip(r); err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("%s was answered with %d", path, resp.StatusCode)
+		}
+	}
+	cut("/estate/key", content)
+	s.get("/estate/key", "before")
+	s.put("/estate/key", content) // the rule has acted
+
+	id := parse[struct{ UploadId string }](t, s.want(200, "", s.do("POST", "/estate/parts?uploads", ""))).UploadId
+	part := strings.Repeat("y", 5<<20)
+	s.want(200, "", s.do("PUT", "/estate/parts?partNumber=1&uploadId="+id, part))
+	cut("/estate/parts?partNumber=2&uploadId="+id, part)
+	list := s.want(200, "", s.do("GET", "/estate/parts?uploadId="+id, "")).body
+	if strings.Count(list, "<PartNumber>") != 1 {
+		t.Errorf("a part that was cut is there: %s", list)
+	}
+	s.want(200, "", s.do("PUT", "/estate/parts?partNumber=2&uploadId="+id, part))
+	s.script("http: [{method: PUT, path: /estate/key, cutAfter: 600000}]")
+	s.put("/estate/key", "shorter than that")
+}
+
 func TestFaultRules(t *testing.T) {
 	s := start(t)
 	s.bucket("estate")
