@@ -89,10 +89,10 @@ func Convert(ctx context.Context, src io.Reader, sink Sink, o Options) (*Result,
 	return convert(ctx, src, sink, o)
 }
 
-// RandomAccess is a source that can be read anywhere, such as a file.
+// RandomAccess is a source that can also be read anywhere, such as a file.
 type RandomAccess interface {
-	io.ReaderAt
-	Length() int64 // in bytes; negative if it is not known
+	At() io.ReaderAt // nil if this one cannot
+	Length() int64   // in bytes; negative if it is not known
 }
 
 // Check reads src to its end and says whether Convert would take it, writing nothing.

@@ -42,6 +42,9 @@ func (s *Source) Length() int64 { return s.length }
 // for files and for servers that give none.
 func (s *Source) Version() string { return s.version }
 
+// At reads the source anywhere; nil for what is not a file.
+func (s *Source) At() io.ReaderAt { return s.at }
+
 // Open begins to read from a URL with http or https, or else a file's path. The
 // answer is known when it returns: a status other than 200, or a page of HTML
 // instead of a file, is an error here. ctx ends the reading as well.
