@@ -21,12 +21,19 @@ var scenes = map[string]scene{
 	"private estate": {nil, func() *estate.Estate { return privateEstate(2) }},
 	"services":       {oneNode, func() *estate.Estate { return withServices(oneNode()) }},
 	"database":       {oneNode, func() *estate.Estate { return withPostgres(oneNode()) }},
+	"image":          {nil, func() *estate.Estate { return withImage(oneNode()) }},
 }
 
 // oneNode is the smallest estate.
 func oneNode() *estate.Estate {
 	e := privateEstate(0)
 	e.ControlPlane.Count, e.ControlPlane.Ephemeral, e.Pools = 1, nil, nil
+	return e
+}
+
+// withImage lets an estate have its image made.
+func withImage(e *estate.Estate) *estate.Estate {
+	e.Talos.Snapshot, e.Talos.Image.Source = "", "raw.zst"
 	return e
 }
 

@@ -303,6 +303,7 @@ func TestUnreadableListingsStopEverything(t *testing.T) {
 		"private estate": {[]string{"/registry/", "/secret-manager/", "/domain/", "/rdb/"}, []string{edge}},
 		"services":       {[]string{"/rdb/"}, []string{"/staging-app"}}, // a bucket answers about itself without a listing
 		"database":       {[]string{"/registry/", "/domain/"}, []string{edge}},
+		"image":          {[]string{"/registry/", "/secret-manager/", "/domain/", "/rdb/"}, []string{edge}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,9 @@ func (s *Session) ImagePlan(ctx context.Context) (*Build, error) {
 			b.Digest = i.Digest
 		}
 	}
-	b.Plan = plan.Make(g, v.Live).Only(func(a plan.Action) bool { return isImage(a.Step.Kind) })
+	b.Plan = plan.Make(g, v.Live)
+	b.Plan.Notes, b.Plan.Strays = nil, nil
+	b.Plan.Actions = slices.DeleteFunc(b.Plan.Actions, func(a plan.Action) bool { return !isImage(a.Step.Kind) })
 	b.withoutObject()
 	return b, nil
 }
