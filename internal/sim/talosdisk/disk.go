@@ -32,6 +32,7 @@ type Label struct {
 // Image is a disk whose few places with content are known, so that nobody has
 // to read four gigabytes of nothing. It is an io.ReaderAt.
 type Image struct {
+	size    int64
 	extents []extent
 }
 
@@ -43,7 +44,7 @@ type extent struct {
 
 // New makes the disk of a label. The same label makes the same bytes.
 func New(l Label) (*Image, error) {
-	i := &Image{}
+	i := &Image{size: Size}
 	marker, err := i.payload(l)
 	if err != nil {
 		return nil, err
@@ -88,10 +89,10 @@ func (i *Image) add(at int64, b bytesAt) {
 
 // ReadAt reads the disk.
 func (i *Image) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 || off >= Size {
+	if off < 0 || off >= i.size {
 		return 0, io.EOF
 	}
-	n := int(min(int64(len(p)), Size-off))
+	n := int(min(int64(len(p)), i.size-off))
 	clear(p[:n])
 	for _, e := range i.extents {
 		from, to := max(e.from, off), min(e.from+e.length, off+int64(n))

@@ -123,9 +123,11 @@ func fatSector() []byte {
 	b := make([]byte, sector)
 	copy(b, "\xeb\x58\x90mkfs.fat")
 	binary.LittleEndian.PutUint16(b[11:], sector)
-	b[13], b[14], b[16] = 8, 32, 2
-	b[21] = 0xf8
+	b[13], b[14], b[16] = 8, 32, 2 // sectors of a cluster, reserved sectors, tables
+	b[21] = 0xf8                   // a hard disk
 	binary.LittleEndian.PutUint32(b[32:], uint32(efiSize/sector))
+	binary.LittleEndian.PutUint32(b[36:], uint32(efiSize/sector/8*4/sector+1)) // sectors of a table
+	b[44], b[48], b[50], b[66] = 2, 1, 6, 0x29                                 // root, information, backup, "more follows"
 	copy(b[71:], "EFI        FAT32   ")
 	b[510], b[511] = 0x55, 0xaa
 	return b
@@ -134,9 +136,19 @@ func fatSector() []byte {
 // xfsSector is the same for the BOOT partition.
 func xfsSector() []byte {
 	b := make([]byte, sector)
+	const block, groups = 4096, 4
+	blocks := uint64(bootSize / block)
 	copy(b, "XFSB")
-	binary.BigEndian.PutUint32(b[4:], 4096)
-	binary.BigEndian.PutUint64(b[8:], uint64(bootSize/4096))
+	binary.BigEndian.PutUint32(b[4:], block)
+	binary.BigEndian.PutUint64(b[8:], blocks)
+	binary.BigEndian.PutUint32(b[80:], 1)
+	binary.BigEndian.PutUint32(b[84:], uint32(blocks/groups))
+	binary.BigEndian.PutUint32(b[88:], groups)
+	binary.BigEndian.PutUint16(b[100:], 0xb4a5) // version 5 of the format
+	binary.BigEndian.PutUint16(b[102:], sector)
+	binary.BigEndian.PutUint16(b[104:], 512) // an inode
+	binary.BigEndian.PutUint16(b[106:], block/512)
 	copy(b[108:], "BOOT")
+	copy(b[120:], []byte{12, 9, 9, 3, 17, 0, 0, 25}) // logarithms of the sizes, and the share of inodes
 	return b
 }

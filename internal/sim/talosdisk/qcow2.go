@@ -17,11 +17,11 @@ const (
 // WriteQCOW2 writes the disk as a QCOW2 image of version 3, from its beginning
 // to its end: header, tables, data, reference counts.
 func (i *Image) WriteQCOW2(w io.Writer) error {
-	clusters := (Size + cluster - 1) / cluster
+	clusters := (i.size + cluster - 1) / cluster
 	l1Entries := (clusters + perL2 - 1) / perL2
 	var used []int64 // guest clusters with content, in order
 	for n := range clusters {
-		if !i.empty(n*cluster, min((n+1)*cluster, Size)) {
+		if !i.empty(n*cluster, min((n+1)*cluster, i.size)) {
 			used = append(used, n)
 		}
 	}
@@ -47,7 +47,7 @@ func (i *Image) WriteQCOW2(w io.Writer) error {
 	tableAt := blocksAt + blocks
 
 	out := &counted{w: w}
-	out.write(qcow2Header(l1Entries, l1At, tableAt))
+	out.write(qcow2Header(i.size, l1Entries, l1At, tableAt))
 	out.write(l1)
 	for _, t := range l2 {
 		out.write(t)
@@ -87,12 +87,12 @@ func refcounts(blocks, clusters int64) []byte {
 	return b
 }
 
-func qcow2Header(l1Entries, l1At, refcountTable int64) []byte {
+func qcow2Header(size, l1Entries, l1At, refcountTable int64) []byte {
 	b := make([]byte, cluster)
 	copy(b, "QFI\xfb")
 	binary.BigEndian.PutUint32(b[4:], 3)
 	binary.BigEndian.PutUint32(b[20:], clusterBits)
-	binary.BigEndian.PutUint64(b[24:], uint64(Size))
+	binary.BigEndian.PutUint64(b[24:], uint64(size))
 	binary.BigEndian.PutUint32(b[36:], uint32(l1Entries))
 	binary.BigEndian.PutUint64(b[40:], uint64(l1At*cluster))
 	binary.BigEndian.PutUint64(b[48:], uint64(refcountTable*cluster))

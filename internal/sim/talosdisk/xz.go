@@ -12,9 +12,9 @@ import (
 )
 
 // xzBlock is how much of the disk goes into one block of the stream; xz with
-// several threads makes blocks too.
+// several threads makes blocks too, larger ones.
 const (
-	xzBlock = 16 * mib
+	xzBlock = 1 * mib
 	xzDict  = 8 << 20
 )
 
@@ -29,8 +29,8 @@ func (i *Image) WriteXZ(w io.Writer) error {
 	out.write(append([]byte("\xfd7zXZ\x00"), crcAfter(flags)...))
 	var index []byte
 	records, empty := uint64(0), map[int64]xzBody{}
-	for at := int64(0); at < Size && out.err == nil; at += xzBlock {
-		n := min(xzBlock, Size-at)
+	for at := int64(0); at < i.size && out.err == nil; at += xzBlock {
+		n := min(xzBlock, i.size-at)
 		body, err := i.xzBody(at, n, empty)
 		if err != nil {
 			return err

@@ -21,10 +21,10 @@ func (i *Image) WriteZstd(w io.Writer) error {
 	out, sum := &counted{w: w}, xxhash.New()
 	head := binary.LittleEndian.AppendUint32(nil, zstdMagic)
 	head = append(head, 0xc4, (zstdWindowLog-10)<<3) // length in eight bytes, window, checksum
-	out.write(binary.LittleEndian.AppendUint64(head, uint64(Size)))
+	out.write(binary.LittleEndian.AppendUint64(head, uint64(i.size)))
 	block, zeros := make([]byte, zstdBlock), make([]byte, zstdBlock)
-	for at := int64(0); at < Size && out.err == nil; at += zstdBlock {
-		n := min(zstdBlock, Size-at)
+	for at := int64(0); at < i.size && out.err == nil; at += zstdBlock {
+		n := min(zstdBlock, i.size-at)
 		content := zeros[:n]
 		if !i.empty(at, at+n) {
 			content = block[:n]
@@ -34,7 +34,7 @@ func (i *Image) WriteZstd(w io.Writer) error {
 		}
 		_, _ = sum.Write(content)
 		last := uint32(0)
-		if at+n == Size {
+		if at+n == i.size {
 			last = 1
 		}
 		if run := bytes.Equal(content, zeros[:n]); run {
