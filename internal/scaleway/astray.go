@@ -18,7 +18,7 @@ func (inv *Inventory) astray(g *blueprint.Graph, live *plan.Live) {
 		}
 		var alike []Item
 		for _, it := range inv.Items {
-			if _, wanted := g.Step(it.Step); it.Kind == s.Kind && !wanted && it.is(s) {
+			if _, wanted := g.Step(it.Step); it.Kind == s.Kind && !wanted && !it.useless && it.is(s) {
 				alike = append(alike, it)
 			}
 		}

@@ -76,6 +76,8 @@ func unexplained(p *Premises, g *blueprint.Graph) []Finding {
 			continue // an earlier image, of which something is made
 		case it.Second:
 			why = "it carries the mark of " + it.Step + ", and so does an older one"
+		case it.useless:
+			why = "its import failed, and nothing can be made of it"
 		case it.Step == "":
 			why = "it carries the estate's mark and claims no step"
 		case !wanted || step.Kind != it.Kind:

@@ -33,7 +33,7 @@ func (r *reader) images() {
 		it := Item{Kind: blueprint.KindSnapshot, Step: stepOf(s.Tags), Name: s.Name, CloudID: s.ID, Zone: string(s.Zone), Status: string(s.Status),
 			Settled: v.done, Broken: v.failed, Created: moment(s.CreatedAt), tags: s.Tags, Spec: snapshotSpec(s)}
 		if s.Status == block.SnapshotStatusError {
-			it.Step = ""
+			it.Step, it.useless = "", true
 		}
 		r.add(it)
 	}

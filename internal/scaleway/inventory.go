@@ -40,6 +40,7 @@ type Item struct {
 	at           netip.Addr    // a database instance's in the private network
 	on           string        // the server of a volume or interface, the load balancer of a backend
 	tags         []string      // of what the cluster made
+	useless      bool          // a snapshot whose import failed: it stands for no step
 	unmarked     bool          // it is the estate's by its node alone
 	keepsAddress bool          // of a load balancer: its address was reserved by somebody
 }

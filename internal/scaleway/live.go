@@ -40,6 +40,8 @@ func (inv *Inventory) beside(g *blueprint.Graph) plan.Live {
 			continue // of an earlier version or schematic: it stays until image prune
 		case it.Second:
 			live.Strays = append(live.Strays, it.stray("an older one claims the same step"))
+		case it.useless:
+			live.Strays = append(live.Strays, it.stray("its import failed: the next up that needs it removes it and imports again"))
 		case it.Step == "":
 			live.Strays = append(live.Strays, it.stray("it carries the estate's mark but claims no step"))
 		case !wanted || step.Kind != it.Kind:
