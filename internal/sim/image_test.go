@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,9 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	s := &site{T: t, access: start(t)}
+	if !slices.Contains(s.access.Environ(), "BASTIDE_FACTORY_URL="+s.access.Factory) {
+		t.Fatalf("the Factory is not among %v", s.access.Environ())
+	}
 	s.store = client(t, s.access.Environ())
 	if err := s.store.MakeBucket(t.Context(), "images", minio.MakeBucketOptions{}); err != nil {
 		t.Fatal(err)

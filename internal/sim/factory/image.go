@@ -25,7 +25,8 @@ import (
 // it.
 const buildTakes = 30 * time.Second
 
-// storedFor is how long an address of the storage holds, in the region's time.
+// storedFor is how long an address of the storage holds. Signatures follow the
+// calendar, like those of object storage.
 const storedFor = time.Hour
 
 // path is what the last segment of an image's address asks for.
@@ -37,6 +38,7 @@ type build struct {
 	err  error
 
 	content  io.ReaderAt
+	file     *os.File // nil for a raw image
 	size     int64
 	etag     string
 	modified time.Time
@@ -95,7 +97,7 @@ func (s *Server) getImage(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodHead && !s.opts.Watch.Faults().Factory().Direct {
 		path := strings.Join([]string{"/storage", r.PathValue("schematic"), a.label.Version, r.PathValue("path")}, "/")
-		until := strconv.FormatInt(time.Now().Add(s.opts.Clock.Scale(storedFor)).UnixMilli(), 10)
+		until := strconv.FormatInt(time.Now().Add(storedFor).UnixMilli(), 10)
 		http.Redirect(w, r, "http://"+r.Host+path+"?expires="+until+"&signature="+s.sign(path, until), http.StatusFound)
 		return
 	}
@@ -155,7 +157,7 @@ func (s *Server) image(ctx context.Context, a asked) (*build, error) {
 	if b == nil {
 		b = &build{done: make(chan struct{})}
 		s.builds[key] = b
-		go s.build(b, a, key)
+		s.running.Go(func() { s.build(b, a, key) })
 	}
 	s.mu.Unlock()
 	select {
@@ -198,13 +200,18 @@ func (s *Server) make(b *build, a asked, file string) error {
 		return err
 	}
 	sum := sha256.New()
-	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
+	w := bufio.NewWriterSize(io.MultiWriter(f, sum, alive{s.alive}), 1<<20)
 	if err := errors.Join(write(w), w.Flush()); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(file))
 	}
-	b.content, b.etag = f, etag([sha256.Size]byte(sum.Sum(nil)))
+	b.file, b.content, b.etag = f, f, etag([sha256.Size]byte(sum.Sum(nil)))
 	b.size, err = f.Seek(0, io.SeekEnd)
 	return err
 }
 
 func etag(sum [sha256.Size]byte) string { return `"` + hex.EncodeToString(sum[:16]) + `"` }
+
+// alive ends what is written once its context has ended.
+type alive struct{ ctx context.Context }
+
+func (a alive) Write(p []byte) (int, error) { return len(p), a.ctx.Err() }

@@ -56,6 +56,8 @@ type Server struct {
 	end    context.CancelFunc
 	alive  context.Context
 
+	running sync.WaitGroup // builds
+
 	mu         sync.Mutex
 	schematics map[string]schematic
 	builds     map[string]*build
@@ -85,10 +87,19 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the builds that run.
+// Close ends the builds that run. Images stay on disk.
 func (s *Server) Close() error {
 	s.end()
-	return nil
+	s.running.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, b := range s.builds {
+		if b.file != nil {
+			errs = append(errs, b.file.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ServeHTTP takes a call through the fault script, its handler and the log.

@@ -96,14 +96,21 @@ func TestUserData(t *testing.T) {
 	good.UserData = map[string][]byte{"cloud-init": r.machineConfig(machinetype.TypeControlPlane, nil)}
 	bad := hardwareOf("cp-2", "172.16.0.12")
 	bad.UserData = map[string][]byte{"cloud-init": []byte("#cloud-config\nhostname: x\n")}
+	foreign := hardwareOf("cp-3", "172.16.0.13")
+	foreign.UserData = good.UserData
+	foreign.Volumes[0].Image = &hardware.TalosImage{Version: "v1.13.5", Platform: "metal"}
 	r.farm.PowerOn(bad)
 	r.farm.PowerOn(good)
+	r.farm.PowerOn(foreign)
 	c := r.talos("172.16.0.11")
 	r.until("API of the node with user data", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 	// By now the other one, booted first, would have an API too.
 	if _, err := r.insecure("172.16.0.12").Version(short(t)); client.StatusCode(err) != codes.Unavailable {
 		t.Errorf("a node with broken user data has an API: %v", err)
 	}
+	// An image for other machines asks nobody for user data.
+	m := r.insecure("172.16.0.13")
+	r.until("maintenance of the foreign image", time.Minute, func(ctx context.Context) error { _, err := m.Version(ctx); return err })
 	// What is on the disk wins from then on.
 	good.UserData = bad.UserData
 	r.farm.Reboot(good)
