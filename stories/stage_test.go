@@ -112,7 +112,7 @@ func look(t *testing.T, p *rehearsal.Play) world {
 // tagged are the kinds of steps whose resources carry tags.
 var tagged = map[blueprint.Kind]bool{
 	blueprint.KindVPC: true, blueprint.KindPrivateNetwork: true, blueprint.KindGatewayIP: true, blueprint.KindGateway: true,
-	blueprint.KindAddress: true, blueprint.KindSecurityGroup: true, blueprint.KindPlacementGroup: true, blueprint.KindVolume: true,
+	blueprint.KindAddress: true, blueprint.KindSecurityGroup: true, blueprint.KindPlacementGroup: true, blueprint.KindVolume: true, blueprint.KindSnapshot: true,
 	blueprint.KindServer: true, blueprint.KindPrivateNIC: true, blueprint.KindLoadBalancer: true,
 	blueprint.KindPostgres: true, blueprint.KindPostgresSecret: true, blueprint.KindBucket: true, blueprint.KindSecret: true, blueprint.KindEdgeIP: true,
 }

@@ -1,0 +1,154 @@
+package stories
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bastide/internal/estate"
+	"bastide/internal/rehearsal"
+)
+
+const imageEstate = "testdata/estates/image"
+
+// stageImage opens a region on the estate that makes its image, fast enough that
+// an import takes a second. No node is made, so it needs no kube-apiserver.
+func stageImage(t *testing.T, source string) (*rehearsal.Play, *estate.Estate) {
+	t.Helper()
+	e, err := estate.Load(imageEstate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := rehearsal.Build(e, filepath.Join(t.TempDir(), "stage"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.Env, estate.FileName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), "kernelArgs:", "image: {source: "+source+"}, kernelArgs:", 1))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := rehearsal.Open(t.Context(), s, bastide, 200, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, e
+}
+
+// oneImage fails unless the image is there once: one snapshot that can be used,
+// one file that is proven, and no upload that was not ended.
+func oneImage(t *testing.T, p *rehearsal.Play) {
+	t.Helper()
+	var state struct {
+		Products map[string]map[string][]map[string]any `json:"products"`
+		Buckets  []struct{ Name string }                `json:"buckets"`
+	}
+	if err := p.Page(t.Context(), "/sim/state", &state); err != nil {
+		t.Fatal(err)
+	}
+	snapshots := state.Products["block"]["snapshot"]
+	if len(snapshots) != 1 || snapshots[0]["status"] != "available" {
+		t.Errorf("snapshots: %v", snapshots)
+	}
+	whole := text(t, p, "/sim/state")
+	if !strings.Contains(whole, `"uploads": 0`) && !strings.Contains(whole, `"uploads":0`) {
+		t.Errorf("an upload is left: %s", whole)
+	}
+}
+
+// Killed at every call that changes something, a build that is run again ends in
+// the same one image; the last of the runs finds it and writes nothing.
+func TestImageBuildKilledAtEveryChange(t *testing.T) {
+	p, e := stageImage(t, "qcow2")
+	empty := census(t, p)
+	kills := 0
+	for _, when := range []string{"before", "after"} {
+		for nth := 1; ; nth++ {
+			s := strike(t, p, kill{nth, when, ""}, "image", "build", p.Stage.Env, "--yes")
+			if !s.killed {
+				if nth < 10 {
+					t.Errorf("a build makes %d changes only", nth-1)
+				}
+				play(t, p, 0, wipe(p, e)...)
+				break
+			}
+			kills++
+			play(t, p, 0, "image", "build", p.Stage.Env, "--yes")
+			oneImage(t, p)
+			before := len(changes(t, p))
+			play(t, p, 0, "image", "build", p.Stage.Env, "--yes")
+			if after := changes(t, p); len(after) != before {
+				t.Errorf("killed %s change %d: a build with nothing to do wrote %v", when, nth, after[before:])
+			}
+			play(t, p, 0, wipe(p, e)...)
+			if left := census(t, p); left != empty {
+				t.Fatalf("killed %s change %d, left:\n%s", when, nth, left)
+			}
+		}
+	}
+	t.Logf("image build: %d kills survived", kills)
+}
+
+// A store that cuts each connection after 60 % of a part ends the build cleanly,
+// with nothing imported; another run uploads what is missing, and no more.
+func TestImageBuildOverAStoreThatCuts(t *testing.T) {
+	p, e := stageImage(t, "raw.zst")
+	const part = 8 << 20
+	faults(t, p, http.MethodPost, fmt.Sprintf(`{http: [{method: PUT, path: "/bastide-scene-*/images/*.qcow2", query: {partNumber: "3"}, cutAfter: %d}]}`, part*6/10))
+	out, err := p.Command(t.Context(), "image", "build", p.Stage.Env, "--yes", "--timeout", "20s").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "part 3 of images/") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if now := text(t, p, "/sim/state"); strings.Contains(now, "import") || strings.Contains(census(t, p), "snapshot") {
+		t.Errorf("something was imported: %s", now)
+	}
+	faults(t, p, http.MethodDelete, "")
+	before := len(changes(t, p))
+	play(t, p, 0, "image", "build", p.Stage.Env, "--yes")
+	parts := 0
+	for _, l := range changes(t, p)[before:] {
+		if l.Method == http.MethodPut && strings.HasSuffix(l.Path, ".qcow2") {
+			parts++
+		}
+	}
+	if parts == 0 || parts > 4 {
+		t.Errorf("another run sent %d parts", parts)
+	}
+	oneImage(t, p)
+	play(t, p, 0, wipe(p, e)...)
+}
+
+// What image list tells programs.
+func TestImageListAsJSON(t *testing.T) {
+	p, e := stageImage(t, "qcow2")
+	play(t, p, 0, "image", "build", p.Stage.Env, "--yes")
+	out, err := p.Command(t.Context(), "image", "list", p.Stage.Env, "-o", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); tables++ {
+		var doc map[string]any
+		if err := d.Decode(&doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tables == 0 || !strings.Contains(string(out), e.Talos.SchematicID()) {
+		t.Errorf("%d documents: %s", tables, out)
+	}
+	play(t, p, 0, wipe(p, e)...)
+}
