@@ -52,14 +52,6 @@ func talos(labels ...string) *imagetest.Disk {
 	return imagetest.New(12<<20+512, labels, imagetest.Extent{Offset: 2 << 20, Length: 2 << 20, Dense: true}, imagetest.Extent{Offset: 8 << 20, Length: 1 << 20})
 }
 
-func read(t testing.TB, d *imagetest.Disk) []byte {
-	p, err := io.ReadAll(d.Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func zst(t testing.TB, p []byte) []byte {
 	var out bytes.Buffer
 	w, err := zstd.NewWriter(&out)
@@ -95,7 +87,7 @@ func (l local) At() io.ReaderAt { return l.Reader }
 func (l local) Length() int64   { return l.Size() }
 
 func TestOneDiskInAllItsForms(t *testing.T) {
-	raw := read(t, talos())
+	raw := talos().Bytes()
 	first := &memory{}
 	want, err := Convert(context.Background(), bytes.NewReader(raw), first, Options{})
 	if err != nil {
@@ -166,7 +158,7 @@ func TestQEMUComparesEqual(t *testing.T) {
 		t.Skip("qemu-img is not installed (Debian: qemu-utils); this test compares what was written with it")
 	}
 	dir := t.TempDir()
-	raw := read(t, talos())
+	raw := talos().Bytes()
 	if err := os.WriteFile(filepath.Join(dir, "disk.raw"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +206,7 @@ func TestQEMUComparesEqual(t *testing.T) {
 }
 
 func TestWhatIsNotTaken(t *testing.T) {
-	raw := read(t, talos())
+	raw := talos().Bytes()
 	flipped := zst(t, raw)
 	flipped[len(flipped)/2] ^= 4
 	padded := append(bytes.Clone(raw[:6<<20]), make([]byte, len(raw)-6<<20)...)
@@ -229,8 +221,8 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"gzip":                   {[]byte("\x1f\x8b\x08\x00"), format.WrongFormat, "gzip", false},
 		"VMDK":                   {[]byte("KDMV"), format.WrongFormat, "VMDK", false},
 		"noise":                  {[]byte("hello"), format.WrongFormat, "no disk image", false},
-		"raw of another system":  {read(t, talos("root", "boot")), format.NotTalos, "root", false},
-		"raw of a node that ran": {read(t, talos("EFI", "META", "STATE", "EPHEMERAL")), format.NotTalos, "secrets", false},
+		"raw of another system":  {talos("root", "boot").Bytes(), format.NotTalos, "root", false},
+		"raw of a node that ran": {talos("EFI", "META", "STATE", "EPHEMERAL").Bytes(), format.NotTalos, "secrets", false},
 		"raw without a GPT":      {append(bytes.Clone(raw[:512]), make([]byte, 4<<20)...), format.NoPartitions, "no GPT", false},
 		"raw, its beginning":     {raw[:600], format.Corrupt, "partition table", false},
 		"raw, half":              {raw[:len(raw)/2], format.Truncated, "partition table is that of", true},
@@ -261,7 +253,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 }
 
 func TestTheLimit(t *testing.T) {
-	raw := read(t, talos())
+	raw := talos().Bytes()
 	qcow := &memory{}
 	if _, err := Convert(context.Background(), bytes.NewReader(raw), qcow, Options{Limit: int64(len(raw))}); err != nil {
 		t.Fatal(err)
@@ -283,7 +275,7 @@ func TestTheLimit(t *testing.T) {
 // Neither a full store nor a broken line nor the user ends with a head.
 func TestOtherPeoplesErrorsStayThemselves(t *testing.T) {
 	full, reset := errors.New("no room"), errors.New("connection reset")
-	raw := read(t, talos())
+	raw := talos().Bytes()
 	for kind, p := range map[string][]byte{"raw": raw, "zst": zst(t, raw), "xz": xzip(t, raw)} {
 		sink := &memory{fail: full}
 		if _, err := Convert(context.Background(), bytes.NewReader(p), sink, Options{}); !errors.Is(err, full) || sink.heads != 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"io"
 	"strings"
 	"testing"
 
@@ -15,11 +14,8 @@ import (
 const size = 64 << 20
 
 // whole is a disk's bytes, changed.
-func whole(t testing.TB, labels []string, change ...func([]byte)) []byte {
-	p, err := io.ReadAll(imagetest.New(size, labels).Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
+func whole(labels []string, change ...func([]byte)) []byte {
+	p := imagetest.New(size, labels).Bytes()
 	for _, c := range change {
 		c(p)
 	}
@@ -39,7 +35,7 @@ func put64(at int, v uint64) func([]byte) {
 }
 
 func TestAFreshTalosDisk(t *testing.T) {
-	p := whole(t, imagetest.Fresh)
+	p := whole(imagetest.Fresh)
 	table, err := Read(bytes.NewReader(p))
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +57,7 @@ func TestAFreshTalosDisk(t *testing.T) {
 }
 
 func TestSectorsOf4096Bytes(t *testing.T) {
-	small := whole(t, imagetest.Fresh)
+	small := whole(imagetest.Fresh)
 	p := make([]byte, size)
 	copy(p, small[:512])
 	copy(p[4096:], small[512:1024])
@@ -95,7 +91,7 @@ func TestDamagedTables(t *testing.T) {
 		"a revision of tomorrow": {[]func([]byte){func(p []byte) { p[512+10] = 2 }, reseal}, format.Corrupt, "revision"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse(whole(t, imagetest.Fresh, c.change...)[:Prefix])
+			_, err := Parse(whole(imagetest.Fresh, c.change...)[:Prefix])
 			if r := format.Refused(err); r == nil || r.Reason != c.reason || !strings.Contains(r.Text, c.says) {
 				t.Errorf("got %v (%+v)", err, r)
 			}
@@ -104,13 +100,13 @@ func TestDamagedTables(t *testing.T) {
 }
 
 func TestTheCopyAtTheEnd(t *testing.T) {
-	p := whole(t, imagetest.Fresh)
+	p := whole(imagetest.Fresh)
 	table, err := Parse(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := table.Backup()
-	other, err := Parse(whole(t, []string{"EFI", "META"}))
+	other, err := Parse(whole([]string{"EFI", "META"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +136,7 @@ func TestWhatIsNoFreshTalosDisk(t *testing.T) {
 		{"cloudimg-rootfs UEFI", false, "cloudimg-rootfs"},
 		{"EFI BIOS BOOT META STATE EPHEMERAL", false, "secrets"},
 	} {
-		table, err := Parse(whole(t, strings.Fields(c.labels)))
+		table, err := Parse(whole(strings.Fields(c.labels)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +147,7 @@ func TestWhatIsNoFreshTalosDisk(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	p := whole(f, imagetest.Fresh)[:64<<10]
+	p := whole(imagetest.Fresh)[:64<<10]
 	f.Add(p)
 	f.Add(p[:600])
 	f.Add(p[:1024])

@@ -87,6 +87,13 @@ func header(own, alternate, last, at int64, sum uint32) []byte {
 // Reader reads the disk from beginning to end.
 func (d *Disk) Reader() io.Reader { return io.NewSectionReader(d, 0, d.Size) }
 
+// Bytes is the whole disk, for small ones.
+func (d *Disk) Bytes() []byte {
+	p := make([]byte, d.Size)
+	_, _ = d.ReadAt(p, 0)
+	return p
+}
+
 // ReadAt makes the disk's content.
 func (d *Disk) ReadAt(p []byte, off int64) (int, error) {
 	if off >= d.Size {
