@@ -177,10 +177,13 @@ func (d *download) validator() string {
 
 func (d *download) worthRetrying(err error) bool {
 	var (
-		status *Status
-		cert   *tls.CertificateVerificationError
+		status  *Status
+		changed *Changed
+		cert    *tls.CertificateVerificationError
 	)
 	switch {
+	case errors.As(err, &changed):
+		return false
 	case d.ctx.Err() != nil, errors.Is(err, errRedirect), errors.As(err, &cert), format.Refused(err) != nil:
 		return false
 	case errors.As(err, &status):
