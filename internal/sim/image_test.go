@@ -30,8 +30,9 @@ type site struct {
 	store  *minio.Client
 }
 
-func newSite(t *testing.T) *site {
-	s := &site{T: t, access: start(t)}
+// newSite starts a region whose key may not do what deny lists.
+func newSite(t *testing.T, deny ...string) *site {
+	s := &site{T: t, access: start(t, deny...)}
 	if !slices.Contains(s.access.Environ(), "BASTIDE_FACTORY_URL="+s.access.Factory) {
 		t.Fatalf("the Factory is not among %v", s.access.Environ())
 	}
@@ -226,5 +227,14 @@ func TestImportsAreTroubled(t *testing.T) {
 	}
 	if delays := page(t, "GET", s.access.URL+"/sim/delays", ""); !strings.Contains(delays, `"8m32s"`) || !strings.Contains(delays, `"3m32s"`) || !strings.Contains(delays, `"30s"`) {
 		t.Error(delays)
+	}
+}
+
+// An import reads with the rights of the key that asks for it.
+func TestImportsNeedTheRightToRead(t *testing.T) {
+	s := newSite(t, "object:read")
+	s.put("talos", s.download("{}", "scaleway-amd64.qcow2"))
+	if done := s.imported("talos"); done["status"] != "error" {
+		t.Errorf("%v", done["status"])
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,6 +61,9 @@ func importSnapshot(c *call) (any, error) {
 func (c *call) importedObject(bucket, key string) (Object, error) {
 	if e, ok := c.Exports[bucket+"/"+key]; ok {
 		return Object{e.Size, func() (*hardware.TalosImage, error) { return e.Image, nil }}, nil
+	}
+	if k, err := c.credential(c.req.Header.Get("X-Auth-Token")); err != nil || !k.may(right{product: "object", action: "read"}) {
+		return Object{}, errors.New("the key may not read objects")
 	}
 	if c.opts.Objects == nil {
 		return Object{1 << 30, func() (*hardware.TalosImage, error) { return nil, nil }}, nil

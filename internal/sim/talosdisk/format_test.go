@@ -100,8 +100,7 @@ func TestQEMUReadsTheImage(t *testing.T) {
 func TestZstdReadsTheImage(t *testing.T) {
 	i := image(t)
 	name := file(t, "disk.raw.zst", i.WriteZstd)
-	tool(t, "zstd", "-qt", name)
-	sameAsRaw(t, i, "zstd", "-qdc", name)
+	sameAsRaw(t, i, "zstd", "-qdc", name) // which looks at the checksum too
 }
 
 // The disk is cut off behind the first payload and a stretch of nothing: xz takes
@@ -116,6 +115,9 @@ func TestXZReadsTheImage(t *testing.T) {
 
 func sameAsRaw(t *testing.T, i *Image, args ...string) {
 	t.Helper()
+	if _, err := exec.LookPath(args[0]); err != nil {
+		t.Skipf("%s is not installed: what it would make of the image is not known", args[0])
+	}
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
