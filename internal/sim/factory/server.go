@@ -107,54 +107,59 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	query.Del("signature")
 	end := s.opts.Watch.Begin(r, query.Encode())
-	faults := s.opts.Watch.Faults()
-	var body []byte
-	if r.Method == http.MethodPost {
-		var err error
-		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<20)); err != nil {
-			end(End{})
-			panic(http.ErrAbortHandler)
-		}
-	}
-	f := faults.HTTP(r.Method, r.URL.Path, r.URL.Query(), body)
-	killed, after := false, func() bool { return false }
-	if fault.Mutates(r.Method) {
-		killed, after = faults.Mutating(r.URL.Path)
-	}
-	out := &answer{ResponseWriter: w, limit: -1}
-	e := End{Fault: f}
-	defer func() { // also when a handler ends the connection
+	out, e := &answer{ResponseWriter: w, limit: -1}, End{}
+	defer func() { // also when the connection is cut
 		e.Status, e.Made = out.status, out.made
 		end(e)
 	}()
-	if killed {
-		e.Killed = "before"
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestSchematic))
+	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	if !act(out, r, f) {
+	faults := s.opts.Watch.Faults()
+	e.Fault = faults.HTTP(r.Method, r.URL.Path, r.URL.Query(), body)
+	after := func() bool { return false }
+	if fault.Mutates(r.Method) {
+		var killed bool
+		if killed, after = faults.Mutating(r.URL.Path); killed {
+			e.Killed = "before"
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if !act(out, r, e.Fault) {
 		return
 	}
 	out.Header().Set("Server", "Image Factory v1.5.0")
 	out.Header().Set("X-Request-Id", requestID(r))
 	r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, body))
-	if f != nil && f.ApplyThenDrop {
-		s.routes.ServeHTTP(&unsent{answer: out}, r)
-		panic(http.ErrAbortHandler)
-	}
-	if f != nil && f.Truncate > 0 {
-		out.limit = int64(f.Truncate)
-	}
 	if !fault.Mutates(r.Method) {
-		s.routes.ServeHTTP(out, r)
+		s.read(out, r, e.Fault)
 		return
 	}
 	held := &unsent{answer: out, status: http.StatusOK}
 	s.routes.ServeHTTP(held, r)
 	if after() {
-		out.status, e.Killed = 0, "after"
+		e.Killed = "after"
+		panic(http.ErrAbortHandler)
+	}
+	if e.Fault != nil && e.Fault.ApplyThenDrop {
 		panic(http.ErrAbortHandler)
 	}
 	held.send()
+}
+
+// largestSchematic is the largest body that is read.
+const largestSchematic = 4 << 20
+
+// read answers a call that changes nothing, as far as a fault lets it.
+func (s *Server) read(out *answer, r *http.Request, f *fault.HTTP) {
+	if f != nil && f.ApplyThenDrop {
+		panic(http.ErrAbortHandler)
+	}
+	if f != nil && f.Truncate > 0 {
+		out.limit = int64(f.Truncate)
+	}
+	s.routes.ServeHTTP(out, r)
 }
 
 func requestID(r *http.Request) string {
