@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -232,5 +233,38 @@ func TestTheFactoryFails(t *testing.T) {
 	}
 	if made != 2 { // the one whose answer was lost, and the last
 		t.Errorf("%d calls made a schematic: %+v", made, s.watch.ends)
+	}
+}
+
+// A client that is killed around its POST left a schematic behind, or none.
+func TestClientsAreKilledAtTheFactory(t *testing.T) {
+	for when, made := range map[string]int{"before": http.StatusNotFound, "after": http.StatusOK} {
+		t.Run(when, func(t *testing.T) {
+			s := start(t)
+			id, err := factory.SchematicID([]string{"siderolabs/gvisor"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			victim := exec.CommandContext(t.Context(), "sleep", "60")
+			if err := victim.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.watch.engine.Load(fault.Script{Kill: []fault.KillRule{{Path: "/schematics", Nth: 1, PID: victim.Process.Pid, When: when}}}); err != nil {
+				t.Fatal(err)
+			}
+			if resp, err := http.Post(s.url+"/schematics", "application/yaml", strings.NewReader(gvisor)); err == nil {
+				_ = resp.Body.Close()
+				t.Errorf("the dead were answered with %d", resp.StatusCode)
+			}
+			if err := victim.Wait(); err == nil {
+				t.Error("nobody was killed")
+			}
+			s.want(made, "GET", "/schematics/"+id, "")
+			s.watch.mu.Lock()
+			defer s.watch.mu.Unlock()
+			if e := s.watch.ends[0]; e.Killed != when || e.Status != 0 {
+				t.Errorf("%+v", e)
+			}
+		})
 	}
 }
