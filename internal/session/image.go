@@ -159,11 +159,14 @@ func (s *Session) makeImage(ctx context.Context, step blueprint.Step, want bluep
 // notRead explains a source that could not be read or taken.
 func notRead(what string, err error) error {
 	var told *outcome.Error
+	var status *fetch.Status
 	switch {
 	case errors.As(err, &told) || errors.Is(err, context.Canceled):
 		return err
 	case format.Refused(err) != nil:
 		return image.Explain(what, err)
+	case errors.As(err, &status):
+		return outcome.Fail(what, err.Error(), "see what the server says; an image of a file works without it: bastide image build ENV --from FILE").Because(err)
 	case errors.Is(err, os.ErrNotExist):
 		return outcome.Refuse(what, "there is no such file", "name a file that exists").Because(err)
 	}
