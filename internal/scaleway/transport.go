@@ -224,8 +224,21 @@ func isJSON(res *http.Response) bool {
 // maxAnswer bounds an answer, in bytes: a page of a listing is under 1 MiB.
 const maxAnswer = 64 << 20
 
+// inMemory is the key of a body in a call's context.
+type inMemory struct{}
+
+// Sending says that the body of a call is in memory already, so that it is sent
+// from there and not copied. Nobody may write to it until the call has succeeded;
+// after one that failed, it may still be read.
+func Sending(ctx context.Context, body []byte) context.Context {
+	return context.WithValue(ctx, inMemory{}, body)
+}
+
 // bodyOf reads what is to be sent, into no more memory than it has.
 func bodyOf(req *http.Request) ([]byte, error) {
+	if body, ok := req.Context().Value(inMemory{}).([]byte); ok && int64(len(body)) == req.ContentLength {
+		return body, req.Body.Close()
+	}
 	if req.Body == nil || req.ContentLength <= 0 || req.ContentLength > maxAnswer {
 		return readAll(req.Body)
 	}

@@ -19,15 +19,15 @@ func (s *Session) pace(step string) func(read, total int64) {
 func pace(now func() time.Time, say func(string)) func(read, total int64) {
 	var mu sync.Mutex
 	begun := now()
-	last := begun
+	last, told := begun, int64(-1)
 	return func(read, total int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		at := now()
-		if at.Sub(last) < telling {
+		if at.Sub(last) < telling || read == told {
 			return
 		}
-		last = at
+		last, told = at, read
 		say(far(read, total, at.Sub(begun)))
 	}
 }

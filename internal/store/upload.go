@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"bastide/internal/outcome"
+	"bastide/internal/scaleway"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -21,7 +22,7 @@ import (
 const PartSize = 8 << 20
 
 // sending is how many parts are under way at once; each is in memory.
-const sending = 4
+const sending = 3
 
 // Upload writes the file of an image whose beginning is known last. Parts go out
 // as they fill; the first one waits for the head, so that nothing that was not
@@ -110,7 +111,9 @@ func (u *Upload) flush() {
 	n, data := u.parts, u.now
 	u.now = nil
 	u.under.Go(func() {
-		u.send(n, data)
+		if !u.send(n, data) {
+			data = nil // it may still be read
+		}
 		u.slots <- data
 	})
 }
@@ -134,7 +137,7 @@ func (u *Upload) err() error {
 }
 
 // send sends a part, unless the store has it already.
-func (u *Upload) send(n int, data []byte) {
+func (u *Upload) send(n int, data []byte) bool {
 	sum := md5.Sum(data) //nolint:gosec // S3's own word for a part's content
 	had, there := u.had[n]
 	reuse := there && had.Size == int64(len(data)) && unquoted(had.ETag) == hex.EncodeToString(sum[:])
@@ -153,11 +156,12 @@ func (u *Upload) send(n int, data []byte) {
 	if err != nil && u.failed == nil {
 		u.failed = u.s.objects.Failed(fmt.Sprintf("part %d of %s was not written to the bucket %s", n, u.key, u.s.Name), err)
 	}
+	return err == nil
 }
 
 func (u *Upload) put(n int, data []byte, sum [md5.Size]byte) error {
 	strong := sha256.Sum256(data)
-	part, err := u.s.objects.Client.PutObjectPart(u.ctx, u.s.Name, u.key, u.id, n, bytes.NewReader(data), int64(len(data)), minio.PutObjectPartOptions{
+	part, err := u.s.objects.Client.PutObjectPart(scaleway.Sending(u.ctx, data), u.s.Name, u.key, u.id, n, bytes.NewReader(data), int64(len(data)), minio.PutObjectPartOptions{
 		Md5Base64: base64.StdEncoding.EncodeToString(sum[:]), Sha256Hex: hex.EncodeToString(strong[:]), DisableContentSha256: true})
 	if err == nil && unquoted(part.ETag) != hex.EncodeToString(sum[:]) {
 		err = outcome.Fail(fmt.Sprintf("part %d of %s did not arrive as it was sent", n, u.key), fmt.Sprintf("the store says that its MD5 is %s, it is %x", unquoted(part.ETag), sum),
