@@ -64,15 +64,20 @@ type product struct {
 
 // products are what the file uses, in the order in which it is made.
 func products(e *estate.Estate) []product {
+	image, file := "", ""
+	if e.Talos.MakesImage() {
+		// An import reads the object with the rights of whoever asks for it.
+		image, file = ", and the snapshot of their image, which is imported", " and the file of the image"
+	}
 	used := []product{
 		{"VPCFullAccess", "VPCReadOnly", "the VPC"},
 		{"PrivateNetworksFullAccess", "PrivateNetworksReadOnly", "the private network"},
 		{"IPAMFullAccess", "IPAMReadOnly", "addresses in the private network"},
 		{"VPCGatewayFullAccess", "VPCGatewayReadOnly", "the public gateway and its bastion"},
 		{"LoadBalancersFullAccess", "LoadBalancersReadOnly", "the load balancer of the Kubernetes API"},
-		{"BlockStorageFullAccess", "BlockStorageReadOnly", "the nodes' volumes"},
+		{"BlockStorageFullAccess", "BlockStorageReadOnly", "the nodes' volumes" + image},
 		{"InstancesFullAccess", "InstancesReadOnly", "the nodes, their security group and placement groups"},
-		{"ObjectStorageFullAccess", "ObjectStorageReadOnly", "the estate's bucket with its lock"},
+		{"ObjectStorageFullAccess", "ObjectStorageReadOnly", "the estate's bucket with its lock" + file},
 	}
 	if e.Network.EdgeAddress == "reserved" {
 		used[4].why += ", and the edge address"

@@ -37,13 +37,21 @@ func (v *verifier) schematic(ctx context.Context, s *session) {
 		v.unread("running schematic", want, err)
 		return
 	}
-	if have == "" {
-		have = "none: the image does not come from the Image Factory"
-		if want == estate.NoSchematic {
-			have = want // images of older Talos have no mark where nothing was added: both mean the same
-		}
-	}
+	have = schematicOf(have, want)
 	v.add("running schematic", have == want, want, have, "upgrade the node with the installer image of its schematic, or set talos.extensions and talos.kernelArgs to what runs")
+}
+
+// schematicOf is what a mark says, beside the one that is wanted. Images without
+// any addition have no mark where they are not of the Factory's making, and one
+// of its own where they are: both mean the same.
+func schematicOf(mark, want string) string {
+	switch {
+	case mark != "":
+		return mark
+	case want == estate.NoSchematic:
+		return want
+	}
+	return "none: nothing was added to this image"
 }
 
 // schematic is the id of the schematic that the node's image was made with; ""
