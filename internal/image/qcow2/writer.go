@@ -65,6 +65,37 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return total, nil
 }
 
+// Skip is Write of n zeros, which it does not look at.
+func (w *Writer) Skip(n int64) error {
+	for n > 0 {
+		if len(w.partial) > 0 || n < cluster {
+			part := min(n, int64(cluster-len(w.partial)))
+			if _, err := w.Write(empty[:part]); err != nil {
+				return err
+			}
+			n -= part
+			continue
+		}
+		if w.closed {
+			return errClosed
+		}
+		whole := min(n/cluster*cluster, perL1-w.size%perL1)
+		if w.size+whole > MaxVirtual {
+			return ErrTooLarge
+		}
+		w.size += whole
+		n -= whole
+		if w.size%perL1 == 0 {
+			if err := w.table(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var empty [cluster]byte
+
 // clusters takes whole clusters, and writes neighbours that are not empty at once.
 func (w *Writer) clusters(p []byte) error {
 	begin := 0 // of the run that is not yet written

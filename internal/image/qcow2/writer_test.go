@@ -149,6 +149,42 @@ func TestTheSameDiskGivesTheSameBytes(t *testing.T) {
 	})
 }
 
+func TestSkippedZerosAreZeros(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		disk := sparse(t)
+		body := bytes.NewBuffer(make([]byte, HeadSize))
+		w := NewWriter(body)
+		for rest := disk; len(rest) > 0; {
+			n := min(rapid.IntRange(1, 300_000).Draw(t, "cut"), len(rest))
+			var err error
+			if Zero(rest[:n]) {
+				err = w.Skip(int64(n))
+			} else {
+				_, err = w.Write(rest[:n])
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		head, _, err := w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(body.Bytes(), head)
+		if !bytes.Equal(body.Bytes(), file(t, disk)) {
+			t.Fatal("skipped zeros give another file than written ones")
+		}
+	})
+	w := NewWriter(io.Discard)
+	if err := w.Skip(5*perL1 + 3); err != nil || w.size != 5*perL1 || len(w.l1) != 5 {
+		t.Error(w.size, len(w.l1), err)
+	}
+	if err := w.Skip(MaxVirtual); err != ErrTooLarge {
+		t.Error(err)
+	}
+}
+
 // Counting is what a second refcount block, at 2 GiB of file, needs to be right.
 func TestRefcountBlocksCountThemselves(t *testing.T) {
 	for _, clusters := range []int64{3, perBlock - 2, perBlock - 1, perBlock, 2*perBlock - 2, 2*perBlock - 1, 2 * perBlock} {

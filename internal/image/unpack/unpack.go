@@ -36,6 +36,23 @@ func NewReader(kind format.Kind, src io.Reader) (io.ReadCloser, error) {
 	return nil, errors.New("unpack: nothing to decompress in " + string(kind))
 }
 
+// Block is a piece of what was decompressed: bytes, and zeros that follow them.
+type Block struct {
+	Data  []byte
+	Zeros int64
+
+	whole []byte // what Data is a part of, to be used again
+}
+
+// Blocks is what a reader from NewReader may be as well: it gives its content away
+// without a copy, and long runs of zeros as a number.
+type Blocks interface {
+	// Next is the next block, with Read's errors, io.EOF at the end among them.
+	Next() (Block, error)
+	// Free gives a block from Next back; the reader waits for it.
+	Free(Block)
+}
+
 // source remembers how its reader failed, because decoders take some failures for
 // the stream's end and give others a new name.
 type source struct {
