@@ -27,14 +27,13 @@ func convert(ctx context.Context, src io.Reader, sink Sink, o Options) (*Result,
 	c := &conversion{limit: o.Limit, out: newOutlet(sink), result: Result{Format: format.Sniff(begin)}}
 	c.result.Content = c.result.Format
 	defer c.out.close()
-	stream := io.MultiReader(bytes.NewReader(begin), in)
 	switch c.result.Format {
 	case format.Zstd, format.XZ:
-		err = c.packed(stream)
+		err = c.packed(io.MultiReader(bytes.NewReader(begin), in))
 	case format.QCOW2:
-		err = c.qcow2(stream, randomAccess(src), lengthOf(src))
+		err = c.qcow2(io.MultiReader(bytes.NewReader(begin), in), randomAccess(src), lengthOf(src))
 	case format.Raw:
-		err = c.raw(stream)
+		err = c.raw(begin, in)
 	default:
 		err = format.Instead(c.result.Format, taken)
 	}
@@ -68,24 +67,20 @@ func (c *conversion) inside(u io.Reader) error {
 		return err
 	}
 	c.result.Content = format.Sniff(begin)
-	stream := io.MultiReader(bytes.NewReader(begin), u)
 	switch c.result.Content {
 	case format.QCOW2:
-		return c.qcow2(stream, nil, -1)
+		return c.qcow2(io.MultiReader(bytes.NewReader(begin), u), nil, -1)
 	case format.Raw:
-		return c.raw(stream)
+		return c.raw(begin, u)
 	}
 	r := format.Instead(c.result.Content, taken)
 	r.Text = "inside the " + string(c.result.Format) + " stream: " + r.Text
 	return r
 }
 
-// raw writes the qcow2 file of a raw disk. How long the disk is shows at its end.
-func (c *conversion) raw(stream io.Reader) error {
-	begin, err := upTo(stream, disk.Prefix)
-	if err != nil {
-		return err
-	}
+// raw writes the qcow2 file of a raw disk, of which begin was read already. How long
+// the disk is shows at its end.
+func (c *conversion) raw(begin []byte, rest io.Reader) error {
 	table, err := disk.Parse(begin)
 	if err != nil {
 		return err
@@ -97,37 +92,24 @@ func (c *conversion) raw(stream io.Reader) error {
 	if end := table.Backup() + table.SectorSize; end > c.limit {
 		return tooLarge(end, c.limit)
 	}
-	w := qcow2.NewWriter(c.out)
-	backup := backupCheck{table: table}
-	var size int64
-	write := func(p []byte) error {
-		if size+int64(len(p)) > c.limit {
-			return tooLarge(size+int64(len(p)), c.limit)
-		}
-		if err := backup.see(p, size); err != nil {
-			return err
-		}
-		size += int64(len(p))
-		_, err := w.Write(p)
+	w := rawWriter{limit: c.limit, backup: backupCheck{table: table}, to: qcow2.NewWriter(c.out)}
+	if err := w.take(begin, 0); err != nil {
 		return err
 	}
-	if err := write(begin); err != nil {
+	if err := feed(rest, w.take); err != nil {
 		return err
 	}
-	if err := feed(stream, write); err != nil {
+	if err := table.Fits(w.size); err != nil {
 		return err
 	}
-	if err := table.Fits(size); err != nil {
+	if err := w.backup.done(); err != nil {
 		return err
 	}
-	if err := backup.done(); err != nil {
-		return err
-	}
-	head, virtual, err := w.Close()
+	head, virtual, err := w.to.Close()
 	if err != nil {
 		return err
 	}
-	c.result.Converted, c.result.VirtualSize, c.result.FileSize = true, virtual, w.Written()
+	c.result.Converted, c.result.VirtualSize, c.result.FileSize = true, virtual, w.to.Written()
 	c.result.Digest, err = c.out.finish(head)
 	return err
 }
@@ -176,7 +158,7 @@ func (c *conversion) qcow2(stream io.Reader, at io.ReaderAt, length int64) error
 	if err := write(begin[len(head):]); err != nil {
 		return err
 	}
-	if err := feed(stream, func(p []byte) error {
+	if err := feed(stream, func(p []byte, _ int64) error { // a stream of two readers has no zeros as a number
 		if err := pass(p); err != nil {
 			return err
 		}
@@ -221,29 +203,4 @@ func (c *conversion) partitions(guest *qcow2.Guest, size int64, whole bool) erro
 
 func tooLarge(size, limit int64) error {
 	return format.Refuse(format.TooLarge, format.Raw, "the disk has %d bytes or more, and %d are the limit", size, limit)
-}
-
-// backupCheck checks the copy of the partition table when its sector passes.
-type backupCheck struct {
-	table  *disk.Table
-	sector []byte
-}
-
-func (b *backupCheck) see(p []byte, offset int64) error {
-	at, size := b.table.Backup()+int64(len(b.sector)), b.table.SectorSize
-	if len(b.sector) == int(size) || offset+int64(len(p)) <= at {
-		return nil
-	}
-	b.sector = append(b.sector, p[at-offset:min(int64(len(p)), at-offset+size-int64(len(b.sector)))]...)
-	if len(b.sector) < int(size) {
-		return nil
-	}
-	return b.table.CheckBackup(b.sector)
-}
-
-func (b *backupCheck) done() error {
-	if len(b.sector) < int(b.table.SectorSize) {
-		return b.table.CheckBackup(b.sector)
-	}
-	return nil
 }

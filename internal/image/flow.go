@@ -7,6 +7,8 @@ import (
 	"errors"
 	"hash"
 	"io"
+
+	"bastide/internal/image/unpack"
 )
 
 // intake counts and hashes what is read, and ends when ctx does.
@@ -91,10 +93,14 @@ const (
 	blocks    = 3
 )
 
-// feed reads r to its end in blocks, ahead of take, which must not keep them. When
-// it returns, r is not being read any more; after an error of take it therefore
-// waits for the read that is under way.
-func feed(r io.Reader, take func([]byte) error) error {
+// feed reads r to its end in blocks, ahead of take, which must not keep them and is
+// given zeros that follow a block as a number, where r has them so. When it returns,
+// r is not being read any more; after an error of take it therefore waits for the
+// read that is under way.
+func feed(r io.Reader, take func(p []byte, zeros int64) error) error {
+	if b, ok := r.(unpack.Blocks); ok { // it reads ahead by itself
+		return blockwise(b, take)
+	}
 	free, full := make(chan []byte, blocks), make(chan []byte, blocks)
 	quit := make(chan struct{})
 	for range blocks {
@@ -127,7 +133,7 @@ func feed(r io.Reader, take func([]byte) error) error {
 		if err != nil {
 			continue
 		}
-		if err = take(p); err != nil {
+		if err = take(p, 0); err != nil {
 			close(quit)
 			continue
 		}
@@ -137,6 +143,23 @@ func feed(r io.Reader, take func([]byte) error) error {
 		return err
 	}
 	return broken
+}
+
+func blockwise(r unpack.Blocks, take func(p []byte, zeros int64) error) error {
+	for {
+		b, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = take(b.Data, b.Zeros)
+		r.Free(b)
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // fill is io.ReadFull that leaves the source's errors as they are: an unexpected

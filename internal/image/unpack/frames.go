@@ -55,6 +55,9 @@ const (
 	// What putting zeros back costs is worth it only for runs that are longer than
 	// a window by this much.
 	longRun = 256 << 10
+	// A run is passed on when it has this much, so that a limit of what is read has
+	// a chance before all of it is counted.
+	longest = 1 << 30
 )
 
 func newFrames(src io.Reader) *frames {
@@ -221,12 +224,16 @@ func (f *frames) block() error {
 		switch {
 		case err != nil:
 			return err
-		case value[0] == 0:
+		case value[0] == 0 && f.zeros < longest:
 			f.zeros += size
 			return nil
 		}
 		f.run()
-		f.put(blockRun, size, false, value[0])
+		if value[0] == 0 {
+			f.zeros = size
+		} else {
+			f.put(blockRun, size, false, value[0])
+		}
 		return nil
 	}
 	f.run()
