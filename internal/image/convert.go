@@ -19,7 +19,7 @@ func convert(ctx context.Context, src io.Reader, sink Sink, o Options) (*Result,
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
-	in := newIntake(ctx, src)
+	in := newIntake(ctx, src, o.SourceDigest)
 	begin, err := upTo(in, disk.Prefix)
 	if err != nil {
 		return nil, err

@@ -128,9 +128,9 @@ func TestOneDiskInAllItsForms(t *testing.T) {
 				var err error
 				sink := &memory{}
 				if source == nil {
-					got, err = Check(context.Background(), bytes.NewReader(c.source), Options{})
+					got, err = Check(context.Background(), bytes.NewReader(c.source), Options{SourceDigest: true})
 				} else {
-					got, err = Convert(context.Background(), source, sink, Options{})
+					got, err = Convert(context.Background(), source, sink, Options{SourceDigest: true})
 				}
 				if err != nil {
 					t.Fatal(how, err)

@@ -11,16 +11,20 @@ import (
 	"bastide/internal/image/unpack"
 )
 
-// intake counts and hashes what is read, and ends when ctx does.
+// intake counts what is read, hashes it if that is asked for, and ends when ctx does.
 type intake struct {
 	ctx  context.Context
 	r    io.Reader
 	size int64
-	hash hash.Hash
+	hash hash.Hash // nil if it is not wanted
 }
 
-func newIntake(ctx context.Context, r io.Reader) *intake {
-	return &intake{ctx: ctx, r: r, hash: sha256.New()}
+func newIntake(ctx context.Context, r io.Reader, hashed bool) *intake {
+	in := &intake{ctx: ctx, r: r}
+	if hashed {
+		in.hash = sha256.New()
+	}
+	return in
 }
 
 func (in *intake) Read(p []byte) (int, error) {
@@ -29,11 +33,18 @@ func (in *intake) Read(p []byte) (int, error) {
 	}
 	n, err := in.r.Read(p)
 	in.size += int64(n)
-	_, _ = in.hash.Write(p[:n])
+	if in.hash != nil {
+		_, _ = in.hash.Write(p[:n])
+	}
 	return n, err
 }
 
-func (in *intake) digest() string { return digest(in.hash) }
+func (in *intake) digest() string {
+	if in.hash == nil {
+		return ""
+	}
+	return digest(in.hash)
+}
 
 func digest(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 

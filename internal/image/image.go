@@ -39,6 +39,8 @@ type Sink interface {
 type Options struct {
 	// Limit is the largest disk that is taken, in bytes; 0 means DefaultLimit.
 	Limit int64
+	// SourceDigest asks for Result.SourceDigest. It costs a second for each 1.5 GB.
+	SourceDigest bool
 }
 
 // DefaultLimit is the largest disk that is taken unless told otherwise: no Talos
@@ -52,7 +54,7 @@ type Result struct {
 	Converted bool        `json:"converted"` // false: the qcow2 file is the source's, byte for byte
 
 	SourceSize   int64  `json:"sourceSize"`   // bytes read
-	SourceDigest string `json:"sourceDigest"` // "sha256:" and the hex digest of the bytes read, as sha256sum prints it
+	SourceDigest string `json:"sourceDigest,omitempty"` // if asked for: "sha256:" and the hex digest of the bytes read, as sha256sum prints it
 
 	VirtualSize int64 `json:"virtualSize"` // bytes of the disk; a multiple of 512, not rounded to gigabytes
 	FileSize    int64 `json:"fileSize"`    // bytes of the qcow2 file

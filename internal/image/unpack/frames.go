@@ -31,9 +31,11 @@ type frames struct {
 	pass    int64               // bytes of a block's content to pass on unseen
 	refused error
 
-	window, most int64 // of the current frame: history, and the largest block, in bytes
-	zeros        int64 // a run that is not passed on yet
-	end          note  // what the frame says of itself
+	window, most int64  // of the current frame: history, and the largest block, in bytes
+	zeros        int64  // a run that is not passed on yet
+	fill, empty  int64  // of a run that is being passed on: what is left of it, and of its current block
+	after        []byte // what comes behind it, as piece
+	end          note   // what the frame says of itself
 
 	key   [24]byte
 	mu    sync.Mutex
@@ -73,6 +75,19 @@ func (f *frames) Read(p []byte) (int, error) {
 			n := copy(p, f.piece)
 			f.piece = f.piece[n:]
 			return n, nil
+		case f.empty > 0:
+			n := min(int64(len(p)), f.empty)
+			clear(p[:n])
+			f.empty -= n
+			return int(n), nil
+		case f.fill > 0:
+			f.empty = min(f.fill, f.most)
+			f.fill -= f.empty
+			f.piece = header(f.piece[:0], blockRaw, f.empty, false)
+			continue
+		case len(f.after) > 0:
+			f.piece, f.after = f.after, f.piece[:0]
+			continue
 		case f.pass > 0:
 			n, err := f.r.Read(p[:min(int64(len(p)), f.pass)])
 			f.pass -= int64(n)
@@ -125,11 +140,11 @@ func (f *frames) frame() error {
 	case m != 0xfd2fb528:
 		return junk(format.Zstd)
 	}
-	return f.header()
+	return f.begin()
 }
 
-// header reads a frame's header and makes another one, without length and checksum.
-func (f *frames) header() error {
+// begin reads a frame's header and makes another one, without length and checksum.
+func (f *frames) begin() error {
 	p, err := f.take(1)
 	if err != nil {
 		return err
@@ -232,44 +247,48 @@ func (f *frames) block() error {
 		if value[0] == 0 {
 			f.zeros = size
 		} else {
-			f.put(blockRun, size, false, value[0])
+			f.put(blockRun, size, value[0])
 		}
 		return nil
 	}
 	f.run()
-	f.put(int(kind), size, false)
+	f.put(int(kind), size)
 	f.pass = size
 	return nil
 }
 
-// put makes a block's header, and its content if it is short.
-func (f *frames) put(kind int, size int64, last bool, content ...byte) {
+// header makes a block's header.
+func header(p []byte, kind int, size int64, last bool) []byte {
 	h := size<<3 | int64(kind)<<1
 	if last {
 		h |= 1
 	}
-	f.piece = append(append(f.piece, byte(h), byte(h>>8), byte(h>>16)), content...)
+	return append(p, byte(h), byte(h>>8), byte(h>>16))
 }
 
-// run passes the zeros on that came last.
+// put makes a block's header, and its content if it is short, behind the run of
+// zeros that is being passed on.
+func (f *frames) put(kind int, size int64, content ...byte) {
+	f.after = append(header(f.after, kind, size, false), content...)
+}
+
+// run begins to pass on the zeros that came last. They are written out, because the
+// decoder copies bytes ten times faster than it repeats one.
 func (f *frames) run() {
 	if rest := f.zeros - f.window; rest >= longRun {
-		f.mark(note{zeros: rest}, false)
+		f.piece = f.mark(f.piece, note{zeros: rest}, false)
 		f.zeros = f.window
 	}
-	for f.zeros > 0 {
-		n := min(f.zeros, f.most)
-		f.put(blockRun, n, false, 0)
-		f.zeros -= n
-	}
+	f.fill, f.zeros = f.zeros, 0
 }
 
-func (f *frames) mark(n note, last bool) {
+func (f *frames) mark(p []byte, n note, last bool) []byte {
 	f.mu.Lock()
 	number := len(f.notes)
 	f.notes = append(f.notes, n)
 	f.mu.Unlock()
-	f.put(blockRaw, markSize, last, binary.BigEndian.AppendUint64(f.key[:len(f.key):len(f.key)], uint64(number))...)
+	p = append(header(p, blockRaw, markSize, last), f.key[:]...)
+	return binary.BigEndian.AppendUint64(p, uint64(number))
 }
 
 // tail is behind a frame's last block.
@@ -282,7 +301,7 @@ func (f *frames) tail() error {
 		}
 		f.end.sum = binary.LittleEndian.Uint32(p)
 	}
-	f.mark(f.end, true)
+	f.after = f.mark(f.after, f.end, true)
 	f.state = (*frames).frame
 	return nil
 }

@@ -44,6 +44,7 @@ func newZstd(src *source) (io.ReadCloser, error) {
 	dec, err := zstd.NewReader(z.frames,
 		zstd.WithDecoderConcurrency(2), // reading blocks and executing them: more would only wait
 		zstd.WithDecoderLowmem(true),
+		zstd.IgnoreChecksum(true), // there is none any more; it is checked in ended
 		zstd.WithDecoderMaxWindow(MaxWindow))
 	if err != nil {
 		return nil, err
