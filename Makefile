@@ -8,7 +8,7 @@ export BASTIDE_TOOLS := $(TOOLS)
 
 FUZZTIME ?= 60s
 
-.PHONY: build rehearse test check size unit stories torture fuzz bench tools clean
+.PHONY: build rehearse test check size unit stories torture fuzz bench bench-image tools clean
 
 build: ## the binary, as it is released
 	@mkdir -p $(BIN)
@@ -62,6 +62,9 @@ bench: build ## plan, up, size and start as ratios within one run; it takes abou
 	@tools/build.sh kube-apiserver $(TOOLS)
 	go test -run '^$$' -bench . -benchmem ./internal/plan
 	go run ./bench -binary $(BIN)/bastide $(ARGS)
+
+bench-image: ## a compressed disk to a qcow2 file in a store, against zstd, qemu-img and aws; it needs these, 12 GB and an idle machine
+	go run ./bench/image $(ARGS)
 
 clean:
 	rm -rf $(BIN)

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -54,8 +55,7 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	defer store.stop()
-	fmt.Printf("medians of %d\n\n%-28s %9s %9s %8s %8s %9s | %9s %9s %8s %9s %9s\n", *runs, "disk, as raw.zst", "raw", "zst",
-		"zstd -dc", "one pass", "rate", "3 steps", "uploaded", "faster", "3 steps", "one pass")
+	fmt.Printf("medians of %d; processor time in parentheses\n", *runs)
 	for _, in := range inputs {
 		file, err := in.make(ctx, *dir)
 		if err != nil {
@@ -69,91 +69,86 @@ func bench(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-28s %6d MB %6d MB %7.2fs %7.2fs %9.2f | %8.2fs %8.2fs %7.1fx %6d MB %6d MB\n", in.name, in.disk.Size/1e6, info.Size()/1e6,
-			r.floor.Seconds(), r.convert.Seconds(), r.floor.Seconds()/r.convert.Seconds(),
-			r.steps.Seconds(), r.upload.Seconds(), r.steps.Seconds()/r.upload.Seconds(), r.stepsPeak/1e6, r.peak/1e6)
+		fmt.Printf("\n%s: %d MB raw, %d MB as zst, %d processors\n", in.name, in.disk.Size/1e6, info.Size()/1e6, runtime.NumCPU())
+		for _, w := range []struct {
+			what string
+			of   way
+		}{{"zstd -dc to nothing", r.floor}, {"one pass to nothing", r.convert}, {"one pass, uploaded", r.upload},
+			{"zstd -d", r.steps[0]}, {"qemu-img convert", r.steps[1]}, {"aws s3 cp", r.steps[2]}} {
+			fmt.Printf("  %-22s %6.2f s (%5.2f s)  %4d MB\n", w.what, w.of.wall().Seconds(), w.of.cpu().Seconds(), w.of.peak/1e6)
+		}
+		steps := r.steps[0].wall() + r.steps[1].wall() + r.steps[2].wall()
+		fmt.Printf("  rate against the floor %.2f; three steps take %.2f s, %.1f times as long as one pass; without the uploads %.1f times\n",
+			r.floor.wall().Seconds()/r.convert.wall().Seconds(), steps.Seconds(), steps.Seconds()/r.upload.wall().Seconds(),
+			(r.steps[0].wall()+r.steps[1].wall()).Seconds()/r.convert.wall().Seconds())
 		if err := os.Remove(file); err != nil {
 			return err
 		}
 	}
-	fmt.Println("\nrate: zstd -dc to nothing / one pass to nothing; faster: three steps / one pass, both with the upload; the last two are peak memory")
 	return nil
 }
 
-// result is what one input was measured with; times are medians.
-type result struct {
-	floor, convert, steps, upload time.Duration
-	stepsPeak, peak               int64 // bytes
+// way is what one way took, run by run.
+type way struct {
+	walls, cpus []time.Duration
+	peak        int64 // bytes, the most of all runs
 }
 
-func measure(ctx context.Context, dir, file string, s *store, runs int) (result, error) {
-	var r result
-	var floor, convert, steps, upload []time.Duration
-	for range runs {
-		for _, step := range []struct {
-			into *[]time.Duration
-			peak *int64
-			run  func() (time.Duration, int64, error)
-		}{
-			{&floor, new(int64), func() (time.Duration, int64, error) { return timed(ctx, nil, "zstd", "-dcq", file) }},
-			{&convert, &r.peak, func() (time.Duration, int64, error) { return self(ctx, "convert", file) }},
-			{&steps, &r.stepsPeak, func() (time.Duration, int64, error) { return threeSteps(ctx, dir, file, s) }},
-			{&upload, &r.peak, func() (time.Duration, int64, error) { return self(ctx, "upload", file, s.url) }},
-		} {
-			wall, peak, err := step.run()
-			if err != nil {
-				return r, err
-			}
-			*step.into = append(*step.into, wall)
-			*step.peak = max(*step.peak, peak)
-		}
-	}
-	r.floor, r.convert, r.steps, r.upload = median(floor), median(convert), median(steps), median(upload)
-	return r, nil
-}
+func (w *way) wall() time.Duration { return median(w.walls) }
+func (w *way) cpu() time.Duration  { return median(w.cpus) }
 
 func median(d []time.Duration) time.Duration {
+	d = slices.Clone(d)
 	slices.Sort(d)
 	return d[len(d)/2]
 }
 
-// threeSteps is the way by hand.
-func threeSteps(ctx context.Context, dir, file string, s *store) (wall time.Duration, peak int64, err error) {
+// result is what one input was measured with.
+type result struct {
+	floor, convert, upload way
+	steps                  [3]way // by hand
+}
+
+func measure(ctx context.Context, dir, file string, s *store, runs int) (r result, err error) {
 	raw, qcow := filepath.Join(dir, "steps.raw"), filepath.Join(dir, "steps.qcow2")
 	defer os.Remove(raw)
 	defer os.Remove(qcow)
-	for _, args := range [][]string{
-		{"zstd", "-dqf", file, "-o", raw},
-		{"qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, qcow},
-		{"aws", "s3", "cp", "--only-show-errors", "--endpoint-url", s.url, qcow, "s3://" + bucket + "/steps.qcow2"},
-	} {
-		w, p, err := timed(ctx, s.env(), args...)
-		if err != nil {
-			return 0, 0, err
+	for range runs {
+		for _, step := range []struct {
+			into *way
+			env  []string
+			args []string
+		}{
+			{&r.floor, nil, []string{"zstd", "-dcq", file}},
+			{&r.convert, role("convert"), []string{os.Args[0], file}},
+			{&r.steps[0], nil, []string{"zstd", "-dqf", file, "-o", raw}},
+			{&r.steps[1], nil, []string{"qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, qcow}},
+			{&r.steps[2], s.env(), []string{"aws", "s3", "cp", "--only-show-errors", "--endpoint-url", s.url, qcow, "s3://" + bucket + "/steps.qcow2"}},
+			{&r.upload, role("upload"), []string{os.Args[0], file, s.url}},
+		} {
+			if err := step.into.run(ctx, step.env, step.args...); err != nil {
+				return r, err
+			}
 		}
-		wall, peak = wall+w, max(peak, p)
 	}
-	return wall, peak, nil
+	return r, nil
 }
 
-// self runs this program in another role, in a process of its own, so that its
+// role runs this program as something else, in a process of its own, so that its
 // memory can be told apart.
-func self(ctx context.Context, role string, args ...string) (time.Duration, int64, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return 0, 0, err
-	}
-	return timed(ctx, []string{"BENCH_IMAGE_ROLE=" + role}, append([]string{exe}, args...)...)
-}
+func role(name string) []string { return []string{"BENCH_IMAGE_ROLE=" + name} }
 
-// timed runs a program and says how long it took and how much memory it had at most.
-func timed(ctx context.Context, env []string, args ...string) (time.Duration, int64, error) {
+// run runs a program and notes how long it took and how much memory it had at most.
+func (w *way) run(ctx context.Context, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr // standard output is /dev/null
 	begin := time.Now()
 	if err := cmd.Run(); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", args[0], err)
+		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	return time.Since(begin), peak(cmd.ProcessState), nil
+	w.walls = append(w.walls, time.Since(begin))
+	w.cpus = append(w.cpus, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	w.peak = max(w.peak, peak(cmd.ProcessState))
+	return nil
 }
