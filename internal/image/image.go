@@ -53,7 +53,7 @@ type Result struct {
 	Content   format.Kind `json:"content"`   // of what was inside: raw or qcow2
 	Converted bool        `json:"converted"` // false: the qcow2 file is the source's, byte for byte
 
-	SourceSize   int64  `json:"sourceSize"`   // bytes read
+	SourceSize   int64  `json:"sourceSize"`             // bytes read
 	SourceDigest string `json:"sourceDigest,omitempty"` // if asked for: "sha256:" and the hex digest of the bytes read, as sha256sum prints it
 
 	VirtualSize int64 `json:"virtualSize"` // bytes of the disk; a multiple of 512, not rounded to gigabytes
