@@ -52,7 +52,7 @@ torture: build ## kill up and destroy at every change in turn, before and after 
 fuzz: ## each fuzz target in turn for FUZZTIME (60s); their seeds also run with unit
 	@grep -rho --include=*_test.go '^func Fuzz[A-Za-z]*' -H internal | sed 's/:func / /' | while read -r file target; do \
 		echo "$$target in $$(dirname $$file)"; \
-		go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 2 || exit 1; \
+		go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 50x -parallel 2 || exit 1; \
 	done
 
 tools: ## programs that only tests need: kube-apiserver, kubectl, talosctl, scw
