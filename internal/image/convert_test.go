@@ -49,7 +49,7 @@ func talos(labels ...string) *imagetest.Disk {
 	if labels == nil {
 		labels = imagetest.Fresh
 	}
-	return imagetest.New(12<<20+512, labels, imagetest.Extent{Offset: 2 << 20, Length: 2 << 20, Dense: true}, imagetest.Extent{Offset: 8 << 20, Length: 1 << 20})
+	return imagetest.New(7<<20+512, labels, imagetest.Extent{Offset: 2 << 20, Length: 1 << 20, Dense: true}, imagetest.Extent{Offset: 5 << 20, Length: 1 << 19})
 }
 
 func zst(t testing.TB, p []byte) []byte {
@@ -209,7 +209,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 	raw := talos().Bytes()
 	flipped := zst(t, raw)
 	flipped[len(flipped)/2] ^= 4
-	padded := append(bytes.Clone(raw[:6<<20]), make([]byte, len(raw)-6<<20)...)
+	padded := append(bytes.Clone(raw[:4<<20]), make([]byte, len(raw)-4<<20)...)
 	for name, c := range map[string]struct {
 		source  []byte
 		reason  format.Reason
@@ -228,14 +228,14 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"raw, half":              {raw[:len(raw)/2], format.Truncated, "partition table is that of", true},
 		"raw, a sector short":    {raw[:len(raw)-512], format.Truncated, "partition table is that of", true},
 		"raw, cut and filled up": {padded, format.Corrupt, "at the end of the disk", true},
-		"zst, half":              {zst(t, raw)[:1<<20], format.Truncated, "ends early", true},
+		"zst, half":              {zst(t, raw)[:600_000], format.Truncated, "ends early", true},
 		"zst, damaged":           {flipped, format.Corrupt, "damaged", true},
 		"zst and junk":           {append(zst(t, raw), "junk"...), format.TrailingJunk, "follows", true},
 		"zst of half a disk":     {zst(t, raw[:len(raw)/2]), format.Truncated, "partition table is that of", true},
 		"zst of HTML":            {zst(t, []byte("<html>")), format.ServerMessage, "inside the zstd stream: it is HTML", false},
 		"zst of nothing":         {zst(t, nil), format.Truncated, "empty", false},
 		"zst of zst":             {zst(t, zst(t, raw)), format.WrongFormat, "inside the zstd stream: it is compressed with zstd", false},
-		"xz, half":               {xzip(t, raw)[:1<<20], format.Truncated, "ends early", true},
+		"xz, half":               {xzip(t, raw)[:600_000], format.Truncated, "ends early", true},
 		"xz and junk":            {append(xzip(t, raw), 'x'), format.TrailingJunk, "follows", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,9 @@ func gappy(t *rapid.T) []byte {
 	var p []byte
 	word := make([]byte, 3000)
 	_, _ = rand.NewChaCha8([32]byte{byte(rapid.IntRange(0, 255).Draw(t, "seed"))}).Read(word)
-	for range rapid.IntRange(1, 8).Draw(t, "runs") {
+	for range rapid.IntRange(1, 4).Draw(t, "runs") {
 		p = append(p, word[:rapid.IntRange(0, len(word)).Draw(t, "word")]...)
-		p = append(p, make([]byte, rapid.OneOf(rapid.IntRange(0, 5000), rapid.IntRange(300_000, 3_000_000)).Draw(t, "zeros"))...)
+		p = append(p, make([]byte, rapid.OneOf(rapid.IntRange(0, 5000), rapid.IntRange(300_000, 1_200_000)).Draw(t, "zeros"))...)
 	}
 	return p
 }
@@ -55,7 +55,7 @@ func TestLongRunsOfZerosArePutBack(t *testing.T) {
 			p := gappy(r)
 			want = append(want, p...)
 			in = append(in, zst(t, p, zstd.WithEncoderCRC(rapid.Bool().Draw(r, "sum")),
-				zstd.WithWindowSize(1<<rapid.IntRange(14, 20).Draw(r, "window")), zstd.WithEncoderLevel(rapid.SampledFrom([]zstd.EncoderLevel{
+				zstd.WithWindowSize(1<<rapid.IntRange(14, 18).Draw(r, "window")), zstd.WithEncoderLevel(rapid.SampledFrom([]zstd.EncoderLevel{
 					zstd.SpeedDefault, zstd.SpeedBetterCompression, zstd.SpeedBestCompression}).Draw(r, "level")))...)
 		}
 		got, n := walked(r, in)
@@ -75,9 +75,9 @@ func TestLongRunsOfZerosArePutBack(t *testing.T) {
 
 // A checksum over zeros that were never made is checked all the same.
 func TestDamageAroundHolesIsNotOverlooked(t *testing.T) {
-	p := append(append([]byte("before"), make([]byte, 4<<20)...), "after"...)
+	p := append(append([]byte("before"), make([]byte, 1<<20)...), "after"...)
 	in := zst(t, p, zstd.WithWindowSize(64<<10), zstd.WithEncoderLevel(zstd.SpeedBetterCompression)) // lower levels write no runs
-	if _, holes := walked(t, in); holes < 3<<20 {
+	if _, holes := walked(t, in); holes < 1<<19 {
 		t.Fatalf("only %d bytes of zeros came as a number", holes)
 	}
 	for at := range in {

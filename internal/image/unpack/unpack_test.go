@@ -55,16 +55,16 @@ func unpacked(kind format.Kind, r io.Reader) ([]byte, error) {
 	return io.ReadAll(u)
 }
 
-// content is 200 KB of which some can be compressed.
+// content is 80 KB of which some can be compressed.
 func content() []byte {
-	p := make([]byte, 200_000)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(p[:40_000])
-	copy(p[100_000:], p[:30_000])
+	p := make([]byte, 80_000)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(p[:20_000])
+	copy(p[50_000:], p[:15_000])
 	return p
 }
 
 // short is a beginning of it, for tests that unpack it a thousand times.
-func short() []byte { return content()[30_000:60_000] }
+func short() []byte { return content()[15_000:35_000] }
 
 func samples(t testing.TB) map[format.Kind][]byte {
 	return map[format.Kind][]byte{
