@@ -194,7 +194,7 @@ func CheckImage(ctx context.Context, from string, limit int64, progress func(rea
 		return nil, notRead(what, err)
 	}
 	defer func() { _ = src.Close() }()
-	result, err := image.Check(ctx, src, image.Options{Limit: limit})
+	result, err := image.Check(ctx, src, image.Options{Limit: limit, SourceDigest: true})
 	if err != nil {
 		return nil, notRead(what, err)
 	}

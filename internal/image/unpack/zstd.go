@@ -43,7 +43,10 @@ func newZstd(src *source) (io.ReadCloser, error) {
 		full: make(chan Block, blocks), free: make(chan []byte, blocks), quit: make(chan struct{})}
 	dec, err := zstd.NewReader(z.frames,
 		zstd.WithDecoderConcurrency(2), // reading blocks and executing them: more would only wait
-		zstd.WithDecoderLowmem(true),
+		// With little memory it would move the whole window for each MB: with the largest
+		// one, which kernels are packed with, a disk would take a minute instead of two
+		// seconds. This way a window is held twice, so only such streams take much.
+		zstd.WithDecoderLowmem(false),
 		zstd.IgnoreChecksum(true), // there is none any more; it is checked in ended
 		zstd.WithDecoderMaxWindow(MaxWindow))
 	if err != nil {
