@@ -1,14 +1,19 @@
 package stories
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"bastide/internal/estate"
 	"bastide/internal/rehearsal"
@@ -72,7 +77,7 @@ func oneImage(t *testing.T, p *rehearsal.Play) {
 
 // Killed at every call that changes something, a build that is run again ends in
 // the same one image; the last of the runs finds it and writes nothing.
-func TestImageBuildKilledAtEveryChange(t *testing.T) {
+func TestKilledImageBuildAtEveryChange(t *testing.T) {
 	p, e := stageImage(t, "qcow2")
 	empty := census(t, p)
 	kills := 0
@@ -151,4 +156,121 @@ func TestImageListAsJSON(t *testing.T) {
 		t.Errorf("%d documents: %s", tables, out)
 	}
 	play(t, p, 0, wipe(p, e)...)
+}
+
+// Field report 58: a stream of zstd whose window is larger than what decoders
+// take by default was not read. One of 128 MiB is, in one frame or several; and
+// what is damaged, cut, or followed by something else is refused by name, before
+// anything is imported.
+func TestFieldReport58FormsOfZstd(t *testing.T) {
+	p, e := stageImage(t, "raw.zst")
+	fetched := filepath.Join(t.TempDir(), "fetched.zst")
+	fetch(t, p, e, fetched)
+	whole := filepath.Join(t.TempDir(), "frames.zst")
+	frames(t, fetched, whole)
+	if one, two := content(t, p, fetched), content(t, p, whole); one != two {
+		t.Errorf("two frames with a large window are another disk: %s and %s", one, two)
+	}
+	text, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(text)
+	damaged[len(damaged)-1] ^= 1
+	for name, spoil := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"checksum": {damaged, "checksum"},
+		"junk":     {append(bytes.Clone(text), "<html>"...), "follows"},
+		"short":    {text[:len(text)*6/10], "ends"},
+	} {
+		file := filepath.Join(t.TempDir(), name+".zst")
+		if err := os.WriteFile(file, spoil.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if said := play(t, p, 3, "image", "check", file); !strings.Contains(said, spoil.want) {
+			t.Errorf("%s: %s", name, said)
+		}
+		if said := play(t, p, 1, "image", "build", p.Stage.Env, "--yes", "--from", file); !strings.Contains(said, spoil.want) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	if now := census(t, p); strings.Contains(now, "snapshot") {
+		t.Errorf("imported: %s", now)
+	}
+	play(t, p, 0, "image", "build", p.Stage.Env, "--yes", "--from", whole)
+	oneImage(t, p)
+	play(t, p, 0, wipe(p, e)...)
+}
+
+// fetch is what a person does who carries an image to where no Factory is.
+func fetch(t *testing.T, p *rehearsal.Play, e *estate.Estate, to string) {
+	t.Helper()
+	var body io.Reader = bytes.NewReader(e.Talos.Schematic())
+	for _, call := range [][2]string{{http.MethodPost, "/schematics"}, {http.MethodGet, "/image/" + e.Talos.SchematicID() + "/" + e.Talos.Version + "/scaleway-amd64.raw.zst"}} {
+		req, err := http.NewRequestWithContext(t.Context(), call[0], p.Access.Factory+call[1], body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close(), os.WriteFile(to, data, 0o600)); err != nil || res.StatusCode >= 300 {
+			t.Fatalf("%s: %d, %v", call[1], res.StatusCode, err)
+		}
+		body = nil
+	}
+}
+
+// content is the digest of what is in a file.
+func content(t *testing.T, p *rehearsal.Play, file string) string {
+	t.Helper()
+	out, err := p.Command(t.Context(), "image", "check", file, "-o", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Value struct {
+			Digest string `json:"digest"`
+		} `json:"value"`
+	}
+	if err := json.Unmarshal(out, &doc); err != nil || doc.Value.Digest == "" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return doc.Value.Digest
+}
+
+// frames writes a disk anew, as two frames with the largest window.
+func frames(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	raw, err := zstd.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []io.Reader{io.LimitReader(raw, 1<<30+12345), raw} {
+		w, err := zstd.NewWriter(out, zstd.WithWindowSize(128<<20), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(w, part)
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
