@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bastide/internal/estate"
 	"bastide/internal/image"
 	"bastide/internal/plan"
 	"bastide/internal/run"
@@ -46,7 +47,7 @@ nodes say.`,
 		Example: "  bastide image build envs/staging\n" +
 			"  bastide image build envs/staging --from scaleway-amd64.raw.zst",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.writes = true
+			a.writes, a.need = true, estate.Layout
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.buildImage(ctx, s, args[0], from, yes) })
 		},
 	})
@@ -104,7 +105,7 @@ FILE may be an address with http or https. Exit code 3 says that it cannot be us
 		Example: "  bastide image check scaleway-amd64.raw.zst",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := session.CheckImage(cmd.Context(), args[0], 0, nil)
+			c, err := a.checkImage(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -115,6 +116,20 @@ FILE may be an address with http or https. Exit code 3 says that it cannot be us
 			return nil
 		},
 	}
+}
+
+func (a *app) checkImage(ctx context.Context, file string) (*session.Checked, error) {
+	progress, end := a.begin("", 1)
+	defer end()
+	begun := time.Now()
+	progress.Start("check")
+	c, err := session.CheckImage(ctx, file, 0, session.Pace(func(text string) { progress.Note("check", text) }))
+	if err != nil {
+		progress.Failed("check", time.Since(begun), nil)
+		return nil, err
+	}
+	progress.Done("check", time.Since(begun))
+	return c, nil
 }
 
 func checkedText(c *session.Checked) string {
@@ -208,7 +223,7 @@ looked at. A node lives on without the image that its disk was made of.`,
 		Annotations: map[string]string{streams: "yes"},
 		Example:     "  bastide image prune envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.writes = true
+			a.writes, a.need = true, estate.Layout
 			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.pruneImages(ctx, s, args[0], yes) })
 		},
 	})

@@ -155,6 +155,7 @@ const (
 	groupGateway  = "gateway"
 	groupShared   = "security and placement"
 	groupBalancer = "load balancer"
+	groupImage    = "image"
 	groupServices = "services"
 	groupCluster  = "cluster"
 	groupStrays   = "not in the file"
@@ -176,6 +177,8 @@ func group(s blueprint.Step) string {
 		return groupShared
 	case blueprint.KindLoadBalancer, blueprint.KindLBAttachment, blueprint.KindLBBackend, blueprint.KindLBFrontend:
 		return groupBalancer
+	case blueprint.KindImageObject, blueprint.KindSnapshot:
+		return groupImage
 	}
 	return groupServices
 }
@@ -204,7 +207,7 @@ func (p *Picture) Groups() []Group {
 			out[i].Nodes = append(out[i].Nodes, n)
 		}
 	}
-	for _, name := range []string{groupNetwork, groupGateway, groupShared, groupBalancer} {
+	for _, name := range []string{groupNetwork, groupGateway, groupShared, groupBalancer, groupImage} {
 		take(func(g string) bool { return g == name })
 	}
 	take(func(g string) bool { return strings.HasPrefix(g, "node ") })

@@ -13,8 +13,11 @@ const telling = 2 * time.Second
 // pace tells how far a step's reading is, how fast it goes and how long it will
 // take, from what it is told of bytes.
 func (s *Session) pace(step string) func(read, total int64) {
-	return pace(time.Now, func(text string) { s.say(step, text) })
+	return Pace(func(text string) { s.say(step, text) })
 }
+
+// Pace turns numbers of bytes into words, not more often than anybody reads them.
+func Pace(say func(text string)) func(read, total int64) { return pace(time.Now, say) }
 
 func pace(now func() time.Time, say func(string)) func(read, total int64) {
 	var mu sync.Mutex

@@ -52,7 +52,7 @@ type Session struct {
 	cloud  *scaleway.Cloud
 	bundle *vault.Bundle
 	kept   *store.Store
-	images *store.Store // the same bucket, for files of images
+	images *store.Store               // the same bucket, for files of images
 	held   atomic.Pointer[store.Held] // the lock, while it is held
 	wrote  atomic.Bool                // something was changed, or may have been
 

@@ -178,10 +178,10 @@ func TestAnUploadIsFinishedAfterAKillAtEachCall(t *testing.T) {
 func TestAnUploadSurvivesTroubleWithEachCall(t *testing.T) {
 	data := disk()
 	for name, fault := range map[string]string{
-		"lost answers":       `{http: [{method: mutating, path: "/bastide-staging/images/**", per: request, nth: 1, applyThenDrop: true}]}`,
-		"lost calls":         `{http: [{method: mutating, path: "/bastide-staging/images/**", per: request, nth: 1, drop: true}]}`,
-		"server errors":      `{http: [{method: mutating, path: "/bastide-staging/images/**", per: request, nth: 1, status: 503}]}`,
-		"cut at 60 %":        `{http: [{method: PUT, path: "/bastide-staging/images/*.qcow2", per: request, nth: 1, cutAfter: 5033164}]}`,
+		"lost answers":  `{http: [{method: mutating, path: "/bastide-staging/images/**", per: request, nth: 1, applyThenDrop: true}]}`,
+		"lost calls":    `{http: [{method: mutating, path: "/bastide-staging/images/**", per: request, nth: 1, drop: true}]}`,
+		"server errors": `{http: [{method: mutating, path: "/bastide-staging/images/**", per: request, nth: 1, status: 503}]}`,
+		"cut at 60 %":   `{http: [{method: PUT, path: "/bastide-staging/images/*.qcow2", per: request, nth: 1, cutAfter: 5033164}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
