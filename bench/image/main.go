@@ -109,7 +109,7 @@ type result struct {
 	steps                  [3]way // by hand
 }
 
-func measure(ctx context.Context, dir, file string, s *store, runs int) (r result, err error) {
+func measure(ctx context.Context, dir, file string, s *place, runs int) (r result, err error) {
 	raw, qcow := filepath.Join(dir, "steps.raw"), filepath.Join(dir, "steps.qcow2")
 	defer os.Remove(raw)
 	defer os.Remove(qcow)

@@ -25,15 +25,16 @@ const (
 	region    = "fr-par"
 	accessKey = "SCWBENCH000000000000"
 	secretKey = "6a1b1b7e-0000-4000-8000-000000000009"
+	project   = "11111111-1111-4111-8111-111111111111"
 )
 
-// store is the simulated region's object storage, in a process of its own.
-type store struct {
+// place is the simulated region's object storage, in a process of its own.
+type place struct {
 	url string
 	cmd *exec.Cmd
 }
 
-func startStore(ctx context.Context, dir string) (*store, error) {
+func startStore(ctx context.Context, dir string) (*place, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func startStore(ctx context.Context, dir string) (*store, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &store{cmd: cmd}
+	s := &place{cmd: cmd}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		s.stop()
@@ -66,13 +67,13 @@ func startStore(ctx context.Context, dir string) (*store, error) {
 	return s, nil
 }
 
-func (s *store) stop() {
+func (s *place) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	_ = s.cmd.Wait()
 }
 
 // env lets aws find the store, and nothing of the user's.
-func (s *store) env() []string {
+func (s *place) env() []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_DEFAULT_REGION=" + region,
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
@@ -88,7 +89,7 @@ func client(url string) (*minio.Core, error) {
 // serve is the store's process. It says its address on standard output.
 func serve(ctx context.Context, dir string) error {
 	server, err := s3.New(s3.Options{Dir: dir, Region: region, Clock: clock.New(1), Keys: func(id string) (s3.Key, bool) {
-		return s3.Key{Secret: secretKey, Project: "11111111-1111-4111-8111-111111111111"}, id == accessKey
+		return s3.Key{Secret: secretKey, Project: project}, id == accessKey
 	}})
 	if err != nil {
 		return err

@@ -21,9 +21,9 @@ import (
 // and are in memory while they are under way: it is for small objects.
 type ObjectStorage struct {
 	// Client speaks S3. It never tries twice itself and sends no trailing
-	// checksum; whoever puts an object gives its MD5 and SHA-256 and sets
-	// DisableContentSha256, so that no x-amz-checksum-* header, which some
-	// stores reject, is sent either. Both digests are checked by every store.
+	// checksum; whoever puts an object gives its MD5, and its SHA-256 if it is
+	// small, and sets DisableContentSha256, so that no x-amz-checksum-* header,
+	// which some stores reject, is sent either. Both digests are checked by every store.
 	Client  *minio.Core
 	Project string // empty for a store that is not Scaleway's
 	Region  string
