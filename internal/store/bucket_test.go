@@ -109,7 +109,7 @@ func TestTheBucketIsMade(t *testing.T) {
 		t.Errorf("mark: %v, %v", set, err)
 	}
 	rules, err := c.GetBucketLifecycle(t.Context(), s.Name)
-	if err != nil || len(rules.Rules) != 3 || rules.Rules[0].AbortIncompleteMultipartUpload.DaysAfterInitiation != 1 {
+	if err != nil || len(rules.Rules) != 4 || rules.Rules[0].AbortIncompleteMultipartUpload.DaysAfterInitiation != 1 {
 		t.Errorf("rules: %+v, %v", rules, err)
 	}
 	// What was made by hand since is made right again.
