@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -146,7 +147,7 @@ func (f *Factory) call(ctx context.Context, method, path string, body []byte) ([
 	for n := 1; ; n++ {
 		text, err := f.once(ctx, method, path, body)
 		var a *answerError
-		settled := errors.As(err, &a) && a.status < 500 && a.status != http.StatusTooManyRequests
+		settled := nobody(err) || errors.As(err, &a) && a.status < 500 && a.status != http.StatusTooManyRequests
 		wait := time.Duration(rand.Int64N(int64(min(5*time.Second, 200*time.Millisecond<<min(n, 10)))))
 		if err == nil || settled || ctx.Err() != nil || time.Now().Add(wait).After(deadline) {
 			return text, err
@@ -159,6 +160,12 @@ func (f *Factory) call(ctx context.Context, method, path string, body []byte) ([
 		case <-t.C:
 		}
 	}
+}
+
+// nobody says that there is nobody at the address: asking again would ask nobody.
+func nobody(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" && !dial.Timeout()
 }
 
 func (f *Factory) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {

@@ -139,3 +139,17 @@ func TestAddressesOfTheFactory(t *testing.T) {
 		}
 	}
 }
+
+// An address at which nobody answers ends the question at once.
+func TestNobodyAtTheAddress(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	f, err := New(Options{LookupEnv: func(string) (string, bool) { return server.URL, true }, Patience: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.Check(t.Context(), gvisor)
+	if outcome.CodeOf(err) != outcome.Unknown || !strings.Contains(err.Error(), Variable) || !strings.Contains(err.Error(), "--from FILE") {
+		t.Error(err)
+	}
+}
