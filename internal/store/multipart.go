@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,49 +16,55 @@ import (
 // rounds bounds how often something is begun or ended again whose answer was lost.
 const rounds = 5
 
-// resume finds the upload that an earlier run left, with its parts, or begins
-// one. There is one afterwards: others of the key are thrown away, as each is
-// billed until somebody does.
+// resume finds the upload that an earlier run left, with its parts, or begins one.
 func (s *Store) resume(ctx context.Context, key string) (id string, had map[int]minio.ObjectPart, err error) {
 	what := fmt.Sprintf("the upload of %s to the bucket %s was not begun", key, s.Name)
-	var last error
 	for range rounds {
-		left, err := s.uploadsOf(ctx, key)
-		if err != nil {
+		if id, had, err = s.left(ctx, key); err != nil {
 			return "", nil, s.objects.CannotTell(what, err)
 		}
-		for len(left) > 0 {
-			id = left[0].UploadID
-			had, err = s.partsOf(ctx, key, id)
-			if !has(err, "NoSuchUpload") {
-				break
-			}
-			left = left[1:]
-		}
-		if err != nil && !has(err, "NoSuchUpload") {
-			return "", nil, s.objects.CannotTell(what, err)
-		}
-		for _, other := range left[min(1, len(left)):] {
-			if err := s.objects.Client.AbortMultipartUpload(ctx, s.Name, key, other.UploadID); err != nil && !has(err, "NoSuchUpload") {
-				return "", nil, s.objects.Failed(what, err)
-			}
-		}
-		if len(left) > 0 {
+		if id != "" {
 			return id, had, nil
 		}
-		id, last = s.objects.Client.NewMultipartUpload(ctx, s.Name, key, minio.PutObjectOptions{ContentType: "application/x-qemu-disk", DisableContentSha256: true})
-		if last == nil && id != "" {
+		id, err = s.objects.Client.NewMultipartUpload(ctx, s.Name, key, minio.PutObjectOptions{ContentType: "application/x-qemu-disk", DisableContentSha256: true})
+		if err == nil && id != "" {
 			return id, nil, nil
 		}
-		if last != nil && minio.ToErrorResponse(last).StatusCode/100 == 4 || ctx.Err() != nil {
-			break
-		}
-		// The answer was lost: there may be an upload, and a listing shows it.
-		if !pause(ctx, s.o.Settle) {
+		// Unless it was refused there may be an upload whose id was lost, and a
+		// listing shows it.
+		if err != nil && minio.ToErrorResponse(err).StatusCode/100 == 4 || !pause(ctx, s.o.Settle) {
 			break
 		}
 	}
-	return "", nil, s.objects.Failed(what, last)
+	if err == nil {
+		err = errors.New("the store names no upload")
+	}
+	return "", nil, s.objects.Failed(what, err)
+}
+
+// left is the newest upload of a key; "" where there is none. Others are thrown
+// away, as each is billed until somebody does.
+func (s *Store) left(ctx context.Context, key string) (id string, had map[int]minio.ObjectPart, err error) {
+	all, err := s.uploadsOf(ctx, key)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, u := range all {
+		if id != "" {
+			if err := s.objects.Client.AbortMultipartUpload(ctx, s.Name, key, u.UploadID); err != nil && !has(err, "NoSuchUpload") {
+				return "", nil, err
+			}
+			continue
+		}
+		had, err = s.partsOf(ctx, key, u.UploadID)
+		switch {
+		case err == nil:
+			id = u.UploadID
+		case !has(err, "NoSuchUpload"):
+			return "", nil, err
+		}
+	}
+	return id, had, nil
 }
 
 // uploadsOf are the unfinished uploads of one key, newest first.
