@@ -190,3 +190,22 @@ func (c *Cloud) applyPlacementGroup(ctx context.Context, j job, want blueprint.P
 	}
 	return j.done(g.ID, want.Zone, present, want), nil
 }
+
+func (r *reader) groups() {
+	for _, g := range r.f.groups {
+		it := Item{Kind: blueprint.KindSecurityGroup, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Status: string(g.State),
+			Settled: g.State == instance.SecurityGroupStateAvailable, Created: moment(g.CreationDate),
+			Spec: blueprint.SecurityGroup{Name: g.Name, Description: g.Description, Zone: string(g.Zone), Stateful: g.Stateful, InboundDefault: string(g.InboundDefaultPolicy),
+				OutboundDefault: string(g.OutboundDefaultPolicy), BlocksMail: g.EnableDefaultSecurity, Rules: rulesOf(r.f.rules[g.ID])}}
+		if g.State == instance.SecurityGroupStateSyncingError {
+			it.Broken = "Scaleway could not put it into force"
+		}
+		r.add(it)
+	}
+	for _, g := range r.f.placements {
+		if r.marked(g.Tags) {
+			r.add(Item{Kind: blueprint.KindPlacementGroup, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Settled: true,
+				Spec: blueprint.PlacementGroup{Name: g.Name, Zone: string(g.Zone), Policy: string(g.PolicyType), Mode: string(g.PolicyMode)}})
+		}
+	}
+}

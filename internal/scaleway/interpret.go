@@ -83,15 +83,6 @@ func (r *reader) networks() {
 	}
 }
 
-func (r *reader) keys() {
-	for _, k := range r.f.keys {
-		if r.ownKey(k) {
-			r.add(Item{Kind: blueprint.KindSSHKey, Step: string(blueprint.KindSSHKey) + "/" + k.Name, Name: k.Name, CloudID: k.ID, Settled: true,
-				Created: moment(k.CreatedAt), Spec: blueprint.SSHKey{PublicKey: bareKey(k.PublicKey), Disabled: k.Disabled}})
-		}
-	}
-}
-
 func (r *reader) gateways() {
 	for _, v := range r.f.gatewayIPs {
 		if r.marked(v.Tags) {
@@ -155,25 +146,6 @@ func (f *found) networkOf(ip *ipam.IP) string {
 		}
 	}
 	return *ip.Source.SubnetID
-}
-
-func (r *reader) groups() {
-	for _, g := range r.f.groups {
-		it := Item{Kind: blueprint.KindSecurityGroup, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Status: string(g.State),
-			Settled: g.State == instance.SecurityGroupStateAvailable, Created: moment(g.CreationDate),
-			Spec: blueprint.SecurityGroup{Name: g.Name, Description: g.Description, Zone: string(g.Zone), Stateful: g.Stateful, InboundDefault: string(g.InboundDefaultPolicy),
-				OutboundDefault: string(g.OutboundDefaultPolicy), BlocksMail: g.EnableDefaultSecurity, Rules: rulesOf(r.f.rules[g.ID])}}
-		if g.State == instance.SecurityGroupStateSyncingError {
-			it.Broken = "Scaleway could not put it into force"
-		}
-		r.add(it)
-	}
-	for _, g := range r.f.placements {
-		if r.marked(g.Tags) {
-			r.add(Item{Kind: blueprint.KindPlacementGroup, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Settled: true,
-				Spec: blueprint.PlacementGroup{Name: g.Name, Zone: string(g.Zone), Policy: string(g.PolicyType), Mode: string(g.PolicyMode)}})
-		}
-	}
 }
 
 func (r *reader) volumes() {
@@ -309,13 +281,6 @@ func (r *reader) resolve() {
 		rank[k] = i
 	}
 	sort.SliceStable(r.inv.Items, func(i, j int) bool { return rank[r.inv.Items[i].Kind] < rank[r.inv.Items[j].Kind] })
-}
-
-func before(a, b Item) bool {
-	if a.Created.Equal(b.Created) {
-		return a.CloudID < b.CloudID
-	}
-	return a.Created.Before(b.Created)
 }
 
 // order is the order in which kinds are made.

@@ -196,3 +196,11 @@ func moment(t *time.Time) time.Time {
 	}
 	return *t
 }
+
+func before(a, b Item) bool {
+	if a.Created.Equal(b.Created) {
+		return a.CloudID < b.CloudID
+	}
+	return a.Created.Before(b.Created)
+}
+

@@ -12,7 +12,7 @@ import (
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
 
-	"github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
+	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 )
@@ -122,4 +122,13 @@ func (c *Cloud) ownKey(k *iam.SSHKey) bool {
 	m := keyNames.FindStringSubmatch(k.Name)
 	sum := sha256.Sum256([]byte(bareKey(k.PublicKey)))
 	return m != nil && m[1] == c.estate.Name && m[2] == hex.EncodeToString(sum[:4])
+}
+
+func (r *reader) keys() {
+	for _, k := range r.f.keys {
+		if r.ownKey(k) {
+			r.add(Item{Kind: blueprint.KindSSHKey, Step: string(blueprint.KindSSHKey) + "/" + k.Name, Name: k.Name, CloudID: k.ID, Settled: true,
+				Created: moment(k.CreatedAt), Spec: blueprint.SSHKey{PublicKey: bareKey(k.PublicKey), Disabled: k.Disabled}})
+		}
+	}
 }
