@@ -291,3 +291,38 @@ func TestFieldReport59ImagesOverStoresWithoutChecksums(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// An image that cannot be read is unknown, never absent: taken for absent, it
+// would be made and uploaded again.
+func TestAnImageThatCannotBeReadIsNotAbsent(t *testing.T) {
+	p := newPlace(t)
+	s, data := p.patient(), disk()
+	if _, _, err := upload(t.Context(), s, data); err != nil {
+		t.Fatal(err)
+	}
+	s = New(Options{Objects: p.objectsWithin(200*time.Millisecond, project), Bucket: s.Name, Estate: "staging", Notice: p.notice, Seal: s.o.Seal})
+	const proof, file = "/bastide-staging/images/*.json", "/bastide-staging/images/*.qcow2"
+	for name, rule := range map[string]string{
+		"proof denied":    `method: GET, path: "` + proof + `", status: 403`,
+		"proof fails":     `method: GET, path: "` + proof + `", status: 500`,
+		"proof cut":       `method: GET, path: "` + proof + `", truncate: 10`,
+		"a page":          `method: GET, path: "` + proof + `", status: 404, body: "<html>not here</html>", headers: {Content-Type: text/html}`,
+		"another content": `method: GET, path: "` + proof + `", status: 200, body: "{}", headers: {ETag: '"x"'}`,
+		"file denied":     `method: HEAD, path: "` + file + `", status: 403`,
+		"file fails":      `method: HEAD, path: "` + file + `", status: 500`,
+		"listing denied":  `method: GET, path: "/bastide-staging", query: {tagging: "*"}, status: 500`,
+	} {
+		p.faults(`{http: [{` + rule + `}]}`)
+		found, _, err := s.Image(t.Context(), imageKey)
+		if found != nil || outcome.CodeOf(err) != outcome.Unknown {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+		if !p.struck() {
+			t.Errorf("%s never happened", name)
+		}
+	}
+	p.faults(`{}`)
+	if found, _, err := s.Image(t.Context(), imageKey); found == nil || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+}
