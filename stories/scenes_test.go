@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"net/http"
 	"os/exec"
 	"path"
@@ -23,26 +22,14 @@ import (
 )
 
 // TestScenes runs the scenes: an up that meets trouble of a node, and what
-// follows. Each raises an estate, so they are played one after the other. The
-// trouble is bound to calls of the run, never to a time.
+// follows. They wait more than they compute, so as many are played at a time as
+// there are processors. The trouble is bound to calls of the run, never to a time.
 //
 //	go test ./stories -run TestScenes/slow-learner
 func TestScenes(t *testing.T) {
 	program.Need(t, "kube-apiserver")
 	program.Need(t, "talosctl")
-	testscript.RunT(oneByOne{t}, testscript.Params{Dir: "testdata/scenes", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})
-}
-
-// oneByOne is a test whose scripts do not run in parallel.
-type oneByOne struct{ *testing.T }
-
-func (o oneByOne) Run(name string, f func(testscript.T)) {
-	o.T.Run(name, func(t *testing.T) { f(oneByOne{t}) })
-}
-func (oneByOne) Parallel() {}
-func (oneByOne) Verbose() bool {
-	v := flag.Lookup("test.v")
-	return v != nil && v.Value.String() == "true"
+	testscript.Run(t, testscript.Params{Dir: "testdata/scenes", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})
 }
 
 // stage sets a stage for an estate of testdata/estates, opens a region on it as
