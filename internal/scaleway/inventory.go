@@ -203,4 +203,3 @@ func before(a, b Item) bool {
 	}
 	return a.Created.Before(b.Created)
 }
-
