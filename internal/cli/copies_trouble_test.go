@@ -34,6 +34,7 @@ func TestFieldReport10UpAsksTheReplicaFirst(t *testing.T) {
 		"it is the estate's own":     {variable: scaleway.ReplicaEndpointVariable, value: s.region.Access.S3, code: outcome.Refused, says: "is the estate's own store"},
 		"own, another spelling":      {variable: scaleway.ReplicaEndpointVariable, value: strings.Replace(s.region.Access.S3, "127.0.0.1", "LOCALHOST", 1) + "/", code: outcome.Refused, says: "is the estate's own store"},
 		"the own one is the replica": {variable: "SCW_S3_ENDPOINT", value: s.region.Access.Elsewhere, code: outcome.Refused, says: "is the estate's own store"},
+		"it is in the region":        {variable: scaleway.ReplicaEndpointVariable, value: "https://copies.S3.fr-par.scw.cloud", code: outcome.Refused, says: "is object storage of fr-par at Scaleway"},
 		"it is in the clear":         {variable: scaleway.ReplicaEndpointVariable, value: "http://s3.example.net", code: outcome.Refused, says: "is not encrypted"},
 		"it has a key in it":         {variable: scaleway.ReplicaEndpointVariable, value: "https://a:" + s.region.Access.ElsewhereSecret + "@s3.example.net", code: outcome.Refused, says: "holds a user name or a key"},
 		"no access key":              {variable: scaleway.ReplicaAccessKeyVariable, code: outcome.Refused, says: "BASTIDE_REPLICA_ACCESS_KEY and BASTIDE_REPLICA_SECRET_KEY are not both set"},

@@ -35,7 +35,7 @@ func (s *source) validateReplica(e *Estate) {
 	if r.Endpoint == "" {
 		return
 	}
-	if what, why, hint := r.shared(e.Scaleway.Region); what != "" {
+	if what, why, hint := r.Shared(e.Scaleway.Region); what != "" {
 		s.refuse(endpoint, what, why, hint)
 		return
 	}
@@ -52,8 +52,10 @@ func (s *source) validateReplica(e *Estate) {
 	}
 }
 
-// shared says in what way a replica is no store of its own.
-func (r *Replica) shared(home string) (what, why, hint string) {
+// Shared says in what way a replica is no store of its own, beside an estate of a
+// region; what is empty when it is one. It is asked of the file and of an
+// address that the environment gives instead.
+func (r *Replica) Shared(home string) (what, why, hint string) {
 	const elsewhere = "name a store of another provider"
 	at, wrong, hint := ParseReplica(r.Endpoint)
 	if wrong != "" {

@@ -78,10 +78,12 @@ func (s *settings) replicaEndpoint(e *estate.Estate, p profile) (at estate.Endpo
 	if led := s.get(ReplicaEndpointVariable); led != "" {
 		text, from = led, ReplicaEndpointVariable
 	}
-	at, wrong, hint := estate.ParseReplica(text)
-	if wrong != "" {
-		return at, from, outcome.Refuse(replicaOut, from+" "+wrong, hint)
+	led := *e.Store.Replica
+	led.Endpoint = text
+	if what, why, hint := led.Shared(e.Scaleway.Region); what != "" {
+		return at, from, outcome.Refuse(replicaOut, from+" "+what+"; "+why, hint)
 	}
+	at, _, _ = estate.ParseReplica(text) // which Shared has done
 	// Settings of the estate's own store that cannot be read are refused when
 	// that one is used.
 	own, wrong, _ := estate.ParseEndpoint(p.objectAddress(e.Scaleway.Region))
