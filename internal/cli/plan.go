@@ -29,6 +29,9 @@ written. Values that cannot be known before the run say why.`,
 					return err
 				}
 				a.show(v, p)
+				if err := s.Foresee(ctx, p); err != nil {
+					return err
+				}
 				if len(p.Having(plan.Unknown)) > 0 {
 					return run.Blocked(p)
 				}

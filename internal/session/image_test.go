@@ -126,6 +126,17 @@ func (g *gallery) build(from string) error {
 	return err
 }
 
+// foresee is what plan says of the image.
+func (g *gallery) foresee() error {
+	s := g.open()
+	defer s.Close()
+	b, err := s.ImagePlan(g.t.Context())
+	if err != nil {
+		return err
+	}
+	return s.Foresee(g.t.Context(), b.Plan)
+}
+
 func (g *gallery) mustBuild(from string) {
 	g.t.Helper()
 	if err := g.build(from); err != nil {
@@ -288,7 +299,16 @@ func TestTheFactoryIsAskedBeforeAnythingIsWritten(t *testing.T) {
 	g := newGallery(t)
 	g.file("siderolabs/gvisor", "siderolabs/gvizor")
 	want(t, g.build(""), outcome.Refused, "talos.extensions[0]", "did you mean siderolabs/gvisor")
+	want(t, g.foresee(), outcome.Refused, "talos.extensions[0]", "did you mean siderolabs/gvisor")
 	g.file("siderolabs/gvizor", "siderolabs/gvisor")
+	if err := g.foresee(); err != nil {
+		t.Errorf("a plan that is right: %v", err)
+	}
+	g.faults("http:\n  - {path: \"/version/**\", status: 404, body: nothing here}")
+	if err := g.foresee(); err != nil {
+		t.Errorf("a plan while the Factory is out of order: %v", err)
+	}
+	g.faults("{}")
 	g.file("v1.13.5", "v1.13.99")
 	want(t, g.build(""), outcome.Refused, "there is no image of Talos v1.13.99", "choose one of")
 	g.file("v1.13.99", "v1.13.5")

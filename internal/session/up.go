@@ -2,8 +2,11 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
 	"bastide/internal/plan"
 	"bastide/internal/run"
 	"bastide/internal/talos"
@@ -30,6 +33,31 @@ func (s *Session) Ready(ctx context.Context, p plan.Plan) error {
 		s.config.Notice(w)
 	}
 	return err
+}
+
+// foresight bounds what a plan waits for where it can do without the answer.
+const foresight = 10 * time.Second
+
+// Foresee refuses a plan that up would refuse for the sake of its image. That it
+// cannot be asked now is no fault of the plan's.
+func (s *Session) Foresee(ctx context.Context, p plan.Plan) error {
+	if !makesImage(p) {
+		return nil
+	}
+	f, err := s.factory()
+	if err != nil {
+		return err
+	}
+	brief, cancel := context.WithTimeout(ctx, foresight)
+	defer cancel()
+	switch err := f.Check(brief, s.Estate.Talos); {
+	case err == nil:
+		return nil
+	case outcome.CodeOf(err) == outcome.Refused, ctx.Err() != nil:
+		return err
+	}
+	s.config.Notice(fmt.Sprintf("the Image Factory could not be asked whether there is Talos %s with these extensions; up asks it again", s.Estate.Talos.Version))
+	return nil
 }
 
 func makesVolumes(p plan.Plan) bool {
