@@ -2,13 +2,15 @@ package fetch
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
+
+	"bastide/internal/image/format"
 )
 
 func open(ctx context.Context, from string, client *http.Client, o Options) (*Source, error) {
@@ -25,18 +27,24 @@ func open(ctx context.Context, from string, client *http.Client, o Options) (*So
 }
 
 func openFile(ctx context.Context, path string, o Options) (*Source, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	switch {
-	case err != nil:
+	if err := readable(info.Mode()); err != nil {
+		return nil, err
+	}
+	// Should another file have taken its place meanwhile, opening does not wait either.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = readable(info.Mode())
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, err
-	case info.IsDir():
-		_ = f.Close()
-		return nil, fmt.Errorf("%s is a folder, not a file", path)
 	}
 	s := &Source{name: path, length: -1}
 	if info.Mode().IsRegular() {
@@ -44,6 +52,28 @@ func openFile(ctx context.Context, path string, o Options) (*Source, error) {
 	}
 	s.ReadCloser = &reported{r: f, ctx: ctx, progress: newProgress(o.Progress, s.length)}
 	return s, nil
+}
+
+// readable refuses what is no file with an end. Opening a pipe waits for somebody to
+// write to it, reading a terminal for somebody to type, and neither hears a signal.
+func readable(mode os.FileMode) error {
+	what := ""
+	switch {
+	case mode.IsRegular(), mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
+		return nil
+	case mode.IsDir():
+		what = "a folder"
+	case mode&os.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&os.ModeSocket != 0:
+		what = "a socket"
+	case mode&os.ModeCharDevice != 0:
+		what = "a character device"
+	default:
+		what = "something else" // what this system has besides
+	}
+	return format.Refuse(format.NotAFile, format.Unknown, "it is %s, not a file", what).
+		Advise("name a file; what a program writes is taken from a file that it was written to")
 }
 
 // reported tells how far the reading is, and ends it with ctx.

@@ -21,6 +21,7 @@ const (
 	NoPartitions  Reason = "no-partitions"  // no valid GPT
 	NotTalos      Reason = "not-talos"      // a disk, but not one with Talos's partitions
 	NotCheckable  Reason = "not-checkable"  // it cannot be checked in the way that it came
+	NotAFile      Reason = "not-a-file"     // a folder, a pipe, a socket, a terminal
 	ServerMessage Reason = "server-message" // what came is a server's message instead of the file
 )
 
