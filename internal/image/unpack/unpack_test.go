@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -124,6 +125,37 @@ func TestWholeStreams(t *testing.T) {
 	}
 }
 
+// otherCheck is a stream whose header, itself sound, announces a checksum of a kind
+// that nobody has defined.
+func otherCheck(stream []byte) []byte {
+	p := bytes.Clone(stream)
+	p[7] = 5 // eight bytes, as CRC-64 has
+	binary.LittleEndian.PutUint32(p[8:], crc32.ChecksumIEEE(p[6:8]))
+	return p
+}
+
+// A reader may give nothing now and something later.
+func TestAReadOfNothingIsNotTheEnd(t *testing.T) {
+	for kind, in := range samples(t) {
+		got, err := unpacked(kind, &hesitant{r: iotest.OneByteReader(bytes.NewReader(in))})
+		if err != nil || !bytes.Equal(got, short()) {
+			t.Errorf("%s: got %d bytes, %v", kind, len(got), err)
+		}
+	}
+}
+
+type hesitant struct {
+	r     io.Reader
+	times int
+}
+
+func (h *hesitant) Read(p []byte) (int, error) {
+	if h.times++; h.times%4 != 0 {
+		return 0, nil
+	}
+	return h.r.Read(p)
+}
+
 func TestWhatIsRefused(t *testing.T) {
 	p := content()
 	frame, stream := zst(t, p), xzip(t, p, xz.WriterConfig{})
@@ -150,6 +182,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"xz: junk behind padding":    {format.XZ, append(bytes.Clone(stream), "\x00\x00\x00\x00junk"...), format.TrailingJunk},
 		"xz: the second cut":         {format.XZ, append(bytes.Clone(stream), stream[:100]...), format.Truncated},
 		"xz: a dictionary too large": {format.XZ, xzip(t, p, xz.WriterConfig{DictCap: MaxDictionary + 1}), format.TooLarge},
+		"xz: an unknown checksum":    {format.XZ, otherCheck(stream), format.Unsupported},
 		"xz: a second one too large": {format.XZ, append(bytes.Clone(stream), xzip(t, p, xz.WriterConfig{DictCap: 1 << 30})...), format.TooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {

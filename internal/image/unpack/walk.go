@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/ulikunitz/xz/lzma"
-
 	"bastide/internal/image/format"
 )
 
@@ -37,12 +35,12 @@ func (w *walker) Read(p []byte) (int, error) {
 			w.piece = w.piece[n:]
 			return n, nil
 		case w.pass > 0:
+			if _, err := w.r.Peek(1); err != nil { // the decoder takes a read of nothing for the end
+				return 0, early(err)
+			}
 			n, err := w.r.Read(p[:min(int64(len(p)), w.pass)])
 			w.pass -= int64(n)
-			if n > 0 {
-				return n, nil
-			}
-			return 0, early(err)
+			return n, err
 		}
 		if err := w.step(); err != nil {
 			return 0, err
@@ -152,8 +150,8 @@ func filters(p []byte) error {
 	if len(p) < 3 || p[0] != 0x21 || p[1] != 1 {
 		return format.Refuse(format.Unsupported, format.XZ, "its xz stream is compressed in another way than with LZMA2").Advise("compress it with `xz` or `zstd`")
 	}
-	size, err := lzma.DecodeDictCap(p[2])
-	if err != nil {
+	size := dictionary(p[2])
+	if size == 0 {
 		return corrupt(format.XZ, "a block's header is not valid")
 	}
 	if size > MaxDictionary {
@@ -161,6 +159,18 @@ func filters(p []byte) error {
 			Advise("compress it with `xz -9` at most")
 	}
 	return nil
+}
+
+// dictionary is the size in bytes that a filter's property stands for, 0 for none:
+// 2 or 3 times a power of two, and 4 GiB less a byte at last.
+func dictionary(property byte) int64 {
+	switch {
+	case property > 40:
+		return 0
+	case property == 40:
+		return 1<<32 - 1
+	}
+	return int64(2|property&1) << (property/2 + 11)
 }
 
 // number reads a number of seven bits a byte; nil for what is left if it has no end.

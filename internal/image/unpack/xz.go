@@ -6,13 +6,14 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ulikunitz/xz"
+	"github.com/therootcompany/xz"
 
 	"bastide/internal/image/format"
 )
 
 // xzReader names the decoder's errors. Structure is checked by a walker before it
-// reaches the decoder, which would allocate whatever dictionary a block asks for.
+// reaches the decoder, which has one error for all
+// that is wrong, and does not tell junk behind a stream from a stream that is damaged.
 type xzReader struct {
 	src  *source
 	walk *walker
@@ -28,7 +29,7 @@ func (x *xzReader) Close() error { return nil }
 
 func (x *xzReader) Read(p []byte) (int, error) {
 	if x.dec == nil {
-		dec, err := xz.ReaderConfig{DictCap: 1 << 16}.NewReader(x.walk) // the least: a block has what its header says
+		dec, err := xz.NewReader(x.walk, MaxDictionary) // the most: a block has what its header says
 		if err != nil {
 			return 0, x.name(err)
 		}
@@ -54,6 +55,9 @@ func (x *xzReader) name(err error) error {
 		return io.EOF
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return truncated(format.XZ)
+	case errors.Is(err, xz.ErrUnsupportedCheck):
+		return format.Refuse(format.Unsupported, format.XZ, "its xz stream has a checksum of a kind that is not known, so it cannot be checked").
+			Advise("compress it with `xz --check=crc64`")
 	}
-	return corrupt(format.XZ, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "xz: "), "lzma: "))
+	return corrupt(format.XZ, strings.TrimPrefix(err.Error(), "xz: "))
 }
