@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -275,6 +277,49 @@ func TestPatienceEnds(t *testing.T) {
 	got, _, err := all(serve(t, o), Options{Patience: 300 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "after 500000 bytes") || strings.Contains(err.Error(), "hush") || !bytes.Equal(got, o.content[:megabyte/2]) {
 		t.Error(len(got), err)
+	}
+}
+
+// Whoever waits is told why.
+func TestTroubleIsTold(t *testing.T) {
+	ever := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }))
+	o := &origin{content: noise(megabyte), noRanges: true, cut: func(number int, _ *origin) int { return megabyte / 2 }}
+	for name, c := range map[string]struct{ from, says string }{
+		"it keeps answering 500":   {ever, "500 Internal Server Error; trying again until "},
+		"it breaks off, no ranges": {serve(t, o), "; trying again until "},
+	} {
+		var said []string
+		_, _, err := all(c.from, Options{Patience: 300 * time.Millisecond, Notice: func(s string) { said = append(said, s) }})
+		if err == nil || len(said) != 1 || !strings.Contains(said[0], c.says) || strings.Contains(said[0], "hush") {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+	}
+}
+
+func TestNobodyAtTheAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := "http://" + l.Addr().String() + "/disk.raw.zst"
+	_ = l.Close()
+	// With an hour's patience only the number of tries can end it.
+	if _, _, err := all(from, Options{Patience: time.Hour, Knocks: 3}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+}
+
+func TestRedirectsToNoServer(t *testing.T) {
+	for _, to := range []string{"file:///etc/passwd", "http:///disk", "ftp://127.0.0.1/disk", "http://[::1", "%zz"} {
+		requests := 0
+		from := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			w.Header().Set("Location", to)
+			w.WriteHeader(302)
+		}))
+		if _, _, err := all(from, Options{Patience: time.Hour}); !errors.Is(err, errRedirect) || requests != 1 {
+			t.Errorf("%s: %v after %d requests", to, err, requests)
+		}
 	}
 }
 

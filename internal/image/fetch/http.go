@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -34,7 +33,8 @@ type download struct {
 	offset   int64
 	sum      maphash.Hash // of what was given away, to recognise it in a second reading
 	progress *progress
-	err      error // final
+	told     time.Time // when trouble was told last
+	err      error     // final
 }
 
 func openURL(ctx context.Context, from string, client *http.Client, o Options) (*Source, error) {
@@ -54,32 +54,10 @@ func openURL(ctx context.Context, from string, client *http.Client, o Options) (
 	return s, nil
 }
 
-var errRedirect = errors.New("redirected too often")
-
-// careful is the client as a download needs it: without a limit for the whole, and
-// with redirects that do not give up encryption.
-func careful(client *http.Client) *http.Client {
-	if client == nil {
-		client = http.DefaultClient
-	}
-	c := *client
-	c.Timeout = 0
-	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-		if len(via) >= 10 {
-			return errRedirect
-		}
-		if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-			return fmt.Errorf("%w: from https to %s", errRedirect, r.URL.Scheme)
-		}
-		return nil
-	}
-	return &c
-}
-
 // begin asks for the file until an answer is final.
 func (d *download) begin() error {
 	var troubled time.Time
-	for pause := firstPause; ; pause = longer(pause) {
+	for pause, tries := firstPause, 1; ; pause, tries = longer(pause), tries+1 {
 		r, err := d.ask(0, d.o.FirstByte)
 		if err == nil {
 			if err = d.first(r); err == nil {
@@ -94,9 +72,13 @@ func (d *download) begin() error {
 		if !d.worthRetrying(err) {
 			return err
 		}
-		if time.Since(troubled)+pause > d.o.Patience {
-			return fmt.Errorf("%s could not be reached for %s: %w", d.name, d.o.Patience, err)
+		if hopeless(err) && d.o.Knocks > 0 && tries >= d.o.Knocks {
+			return err
 		}
+		if time.Since(troubled)+pause > d.o.Patience {
+			return fmt.Errorf("%w, for %s", err, d.o.Patience)
+		}
+		d.trouble(err, troubled.Add(d.o.Patience))
 		if err := d.sleep(pause); err != nil {
 			return err
 		}
@@ -176,15 +158,9 @@ func (d *download) validator() string {
 }
 
 func (d *download) worthRetrying(err error) bool {
-	var (
-		status  *Status
-		changed *Changed
-		cert    *tls.CertificateVerificationError
-	)
+	var status *Status
 	switch {
-	case errors.As(err, &changed):
-		return false
-	case d.ctx.Err() != nil, errors.Is(err, errRedirect), errors.As(err, &cert), format.Refused(err) != nil:
+	case d.ctx.Err() != nil, final(err), format.Refused(err) != nil:
 		return false
 	case errors.As(err, &status):
 		return status.passing()

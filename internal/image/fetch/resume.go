@@ -41,6 +41,7 @@ func (d *download) Read(p []byte) (int, error) {
 		case time.Now().Add(pause).After(deadline):
 			d.err = fmt.Errorf("%s: nothing came for %s, after %d bytes: %w", d.name, d.o.Patience, d.offset, err)
 		default:
+			d.trouble(err, deadline)
 			d.err = d.sleep(pause)
 		}
 		if d.ctx.Err() != nil {

@@ -21,6 +21,12 @@ type Options struct {
 	// FirstByte is how long the first answer may take: the Factory builds an image
 	// when it is first asked for. 0 means fifteen minutes.
 	FirstByte time.Duration
+	// Knocks is how often it is tried to connect where nobody has ever answered, not
+	// even with a refusal; 0 means until Patience is over.
+	Knocks int
+	// Notice is told, at most every fifteen seconds, what failed in passing and until
+	// when it is tried again.
+	Notice func(sentence string)
 }
 
 // Source is an image that is being read.
