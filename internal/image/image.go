@@ -11,6 +11,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 
@@ -102,6 +103,17 @@ func Check(ctx context.Context, src io.Reader, o Options) (*Result, error) {
 	return convert(ctx, src, nowhere{}, o)
 }
 
+// Look reads src as far as it takes to know that it begins as Convert would take it:
+// a form that is known, and a Talos disk inside; of a qcow2 file that is also a
+// RandomAccess, all but the content. It says nothing of the rest.
+func Look(ctx context.Context, src io.Reader, o Options) error {
+	_, err := convert(ctx, src, glance{}, o)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
 // Open begins to read from a URL with http or https, or else a file's path.
 // client nil means http.DefaultClient. See fetch.Open.
 func Open(ctx context.Context, from string, client *http.Client, o fetch.Options) (*fetch.Source, error) {
@@ -112,6 +124,14 @@ type nowhere struct{}
 
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Head([]byte) error           { return nil }
+
+var errEnough = errors.New("enough was seen")
+
+// glance ends a conversion at what would be written first: the partition table has
+// been checked by then.
+type glance struct{ nowhere }
+
+func (glance) Write([]byte) (int, error) { return 0, errEnough }
 
 // FileSink writes the qcow2 file to a file, in place.
 type FileSink struct {

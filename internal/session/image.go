@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"bastide/internal/blueprint"
@@ -104,7 +103,7 @@ func (i imaging) Apply(ctx context.Context, a plan.Action, _ plan.Known) (plan.O
 	want := a.Step.Spec.(blueprint.ImageObject)
 	made, err := i.session.makeImage(ctx, a.Step, want, i.from)
 	if err != nil {
-		return plan.Observed{}, err
+		return plan.Observed{}, outcome.Begun(err) // a lock was taken and a journal begun
 	}
 	return observedImage(a.Step, want, made), nil
 }
@@ -130,10 +129,11 @@ func (s *Session) makeImage(ctx context.Context, step blueprint.Step, want bluep
 		}
 		from = f.Image(s.Estate.Talos)
 	}
-	what := fmt.Sprintf("the image %s was not made from %s", want.Key, from)
-	src, err := image.Open(ctx, from, nil, fetch.Options{Progress: s.pace(step.ID)})
+	name := fetch.Shown(from)
+	what := fmt.Sprintf("the image %s was not made from %s", want.Key, name)
+	src, err := image.Open(ctx, from, nil, fetch.Options{Progress: s.pace(step.ID), Notice: s.config.Notice})
 	if err != nil {
-		return nil, notRead(what, err)
+		return nil, notRead(what, name, readAgain, err)
 	}
 	defer func() { _ = src.Close() }()
 	up, err := kept.StartImage(ctx, want.Key, image.HeadSize)
@@ -143,7 +143,7 @@ func (s *Session) makeImage(ctx context.Context, step blueprint.Step, want bluep
 	result, err := image.Convert(ctx, src, up, image.Options{Limit: int64(s.Estate.SmallestRoot())})
 	if err != nil {
 		wrong := format.Refused(err) != nil
-		return nil, errors.Join(notRead(what, err), up.Stop(context.WithoutCancel(ctx), !wrong))
+		return nil, errors.Join(notRead(what, name, uploadAgain, err), up.Stop(context.WithoutCancel(ctx), !wrong))
 	}
 	made, err := up.Finish(ctx, store.Image{Talos: want.Talos, Schematic: want.Schematic, Digest: result.Digest, VirtualSize: result.VirtualSize,
 		Source: src.Name(), Made: time.Now().UTC(), By: s.config.UserAgent})
@@ -156,52 +156,13 @@ func (s *Session) makeImage(ctx context.Context, step blueprint.Step, want bluep
 	return made, nil
 }
 
-// notRead explains a source that could not be read or taken.
-func notRead(what string, err error) error {
-	var told *outcome.Error
-	var status *fetch.Status
-	switch {
-	case errors.As(err, &told) || errors.Is(err, context.Canceled):
-		return err
-	case format.Refused(err) != nil:
-		return image.Explain(what, err)
-	case errors.As(err, &status):
-		return outcome.Fail(what, err.Error(), "see what the server says; an image of a file works without it: bastide image build ENV --from FILE").Because(err)
-	case errors.Is(err, os.ErrNotExist):
-		return outcome.Refuse(what, "there is no such file", "name a file that exists").Because(err)
-	}
-	return outcome.Fail(what, err.Error(), "run the command again: what was uploaded is not uploaded again").Because(err)
-}
-
 func (s *Session) say(step, text string) {
 	if s.config.Step != nil {
 		s.config.Step(step, text)
 	}
 }
 
-// Checked is what was found out about a file.
-type Checked struct {
-	Name   string
-	Result *image.Result
-}
-
-// CheckImage says whether a file, or what is at an address, can be made an image.
-// limit is the largest disk in bytes; 0 for the default. It needs no estate.
-func CheckImage(ctx context.Context, from string, limit int64, progress func(read, total int64)) (*Checked, error) {
-	what := from + " is no image for the nodes' disks"
-	src, err := image.Open(ctx, from, nil, fetch.Options{Progress: progress})
-	if err != nil {
-		return nil, notRead(what, err)
-	}
-	defer func() { _ = src.Close() }()
-	result, err := image.Check(ctx, src, image.Options{Limit: limit, SourceDigest: true})
-	if err != nil {
-		return nil, notRead(what, err)
-	}
-	return &Checked{src.Name(), result}, nil
-}
-
-// estateOf refuses what only makes sense where bastide makes the image.
+// makesItself refuses what only makes sense where bastide makes the image.
 func makesItself(e *estate.Estate) error {
 	if e.Talos.MakesImage() {
 		return nil

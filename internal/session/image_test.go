@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,6 +265,42 @@ func TestAnImageOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, g.build(broken), outcome.Refused, "HTML")
+}
+
+// A file of which no image can be made is refused before the lock is taken; a page
+// instead of the Factory's file is met after that, and is no refusal any more.
+func TestWhatCanBeSeenOfAFileIsSeenBeforeTheLock(t *testing.T) {
+	g := newGallery(t)
+	disk := filepath.Join(t.TempDir(), "disk.vmdk")
+	if err := os.WriteFile(disk, append([]byte("KDMV"), make([]byte, 4096)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for from, says := range map[string]string{disk: "hypervisor", "nosuch": "there is no such file", t.TempDir(): "a folder"} {
+		s := g.open()
+		b, err := s.ImagePlan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, s.CanBuild(t.Context(), b, from, nil), outcome.Refused, says)
+	}
+	for _, form := range []string{"raw.zst", "raw.xz", "qcow2"} {
+		s := g.open()
+		b, err := s.ImagePlan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CanBuild(t.Context(), b, g.fetched(form), nil); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<!doctype html><html>sign in</html>")
+	}))
+	defer page.Close()
+	want(t, g.build(page.URL+"/disk.qcow2"), outcome.Failed, "HTML")
+	if w := g.writes(); len(w) > 0 {
+		t.Errorf("written: %v", w)
+	}
 }
 
 // fetched is a file with the image of the schematic, in one of its forms.

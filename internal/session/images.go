@@ -91,9 +91,9 @@ func (s *Session) CanBuild(ctx context.Context, b *Build, from string, progress 
 		return nil
 	}
 	if b.Digest == "" {
-		return nil // it is checked while it is converted
+		return s.lookAtFile(ctx, from)
 	}
-	c, err := CheckImage(ctx, from, int64(s.Estate.SmallestRoot()), progress)
+	c, err := CheckImage(ctx, from, int64(s.Estate.SmallestRoot()), progress, s.config.Notice)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,6 +60,10 @@ func line(text []byte, kind string) string {
 	}
 	return s
 }
+
+// ErrNoLength is a server whose answer has no end that could be told from a
+// connection that broke.
+var ErrNoLength = errors.New("does not say how long the file is, so an end that comes early would not show")
 
 // Changed is the error of a file that is not the one any more whose beginning was
 // read. Nothing of the new one was given to the reader.

@@ -317,7 +317,7 @@ func TestRedirectsToNoServer(t *testing.T) {
 			w.Header().Set("Location", to)
 			w.WriteHeader(302)
 		}))
-		if _, _, err := all(from, Options{Patience: time.Hour}); !errors.Is(err, errRedirect) || requests != 1 {
+		if _, _, err := all(from, Options{Patience: time.Hour}); !errors.Is(err, ErrRedirect) || requests != 1 {
 			t.Errorf("%s: %v after %d requests", to, err, requests)
 		}
 	}
@@ -332,12 +332,12 @@ func TestRedirects(t *testing.T) {
 	}
 	requests := 0
 	loop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requests++; http.Redirect(w, r, r.URL.Path, 302) }))
-	if _, _, err := all(loop, Options{}); !errors.Is(err, errRedirect) || requests > 11 {
+	if _, _, err := all(loop, Options{}); !errors.Is(err, ErrRedirect) || requests > 11 {
 		t.Error(requests, err)
 	}
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, storage, 302) }))
 	defer secure.Close()
-	if _, err := Open(context.Background(), secure.URL, secure.Client(), Options{}); !errors.Is(err, errRedirect) {
+	if _, err := Open(context.Background(), secure.URL, secure.Client(), Options{}); !errors.Is(err, ErrRedirect) {
 		t.Errorf("from https to http: %v", err)
 	}
 	if _, err := Open(context.Background(), secure.URL, nil, Options{}); err == nil || !strings.Contains(err.Error(), "certificate") {

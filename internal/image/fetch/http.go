@@ -39,8 +39,8 @@ type download struct {
 
 func openURL(ctx context.Context, from string, client *http.Client, o Options) (*Source, error) {
 	u, err := url.Parse(from)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no URL", from)
+	if err != nil || u.Host == "" {
+		return nil, format.Refuse(format.NotAFile, format.Unknown, "it is no valid address").Advise("correct it")
 	}
 	d := &download{ctx: ctx, client: careful(client), url: u, name: public(u), o: o, length: -1}
 	if err := d.begin(); err != nil {
@@ -72,13 +72,16 @@ func (d *download) begin() error {
 		if !d.worthRetrying(err) {
 			return err
 		}
-		if hopeless(err) && d.o.Knocks > 0 && tries >= d.o.Knocks {
+		knocking := hopeless(err) && d.o.Knocks > 0 // ends before anybody could read of it
+		if knocking && tries >= d.o.Knocks {
 			return err
 		}
 		if time.Since(troubled)+pause > d.o.Patience {
 			return fmt.Errorf("%w, for %s", err, d.o.Patience)
 		}
-		d.trouble(err, troubled.Add(d.o.Patience))
+		if !knocking {
+			d.trouble(err, troubled.Add(d.o.Patience))
+		}
 		if err := d.sleep(pause); err != nil {
 			return err
 		}
@@ -95,7 +98,7 @@ func (d *download) first(r *http.Response) error {
 	}
 	d.length, d.etag, d.modified = r.ContentLength, r.Header.Get("ETag"), r.Header.Get("Last-Modified")
 	if d.length < 0 && r.ProtoMajor == 1 && len(r.TransferEncoding) == 0 {
-		return fmt.Errorf("%s does not say how long the file is, so an end that comes early would not show", d.name)
+		return fmt.Errorf("%s %w", d.name, ErrNoLength)
 	}
 	return nil
 }

@@ -20,10 +20,27 @@ func open(ctx context.Context, from string, client *http.Client, o Options) (*So
 	if o.FirstByte <= 0 {
 		o.FirstByte = 15 * time.Minute
 	}
-	if strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://") {
+	if Remote(from) {
 		return openURL(ctx, from, client, o)
 	}
 	return openFile(ctx, from, o)
+}
+
+// Remote says whether Open would ask a server instead of opening a file.
+func Remote(from string) bool {
+	return strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://")
+}
+
+// Shown is what Source.Name will be, for errors of Open.
+func Shown(from string) string {
+	if !Remote(from) {
+		return from
+	}
+	u, err := url.Parse(from)
+	if err != nil {
+		return "the address" // what may be secret in it cannot be told from the rest
+	}
+	return public(u)
 }
 
 func openFile(ctx context.Context, path string, o Options) (*Source, error) {
@@ -57,12 +74,12 @@ func openFile(ctx context.Context, path string, o Options) (*Source, error) {
 // readable refuses what is no file with an end. Opening a pipe waits for somebody to
 // write to it, reading a terminal for somebody to type, and neither hears a signal.
 func readable(mode os.FileMode) error {
-	what := ""
+	what, do := "", "write it to a file and name that"
 	switch {
 	case mode.IsRegular(), mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
 		return nil
 	case mode.IsDir():
-		what = "a folder"
+		what, do = "a folder", "name a file in it"
 	case mode&os.ModeNamedPipe != 0:
 		what = "a pipe"
 	case mode&os.ModeSocket != 0:
@@ -72,8 +89,7 @@ func readable(mode os.FileMode) error {
 	default:
 		what = "something else" // what this system has besides
 	}
-	return format.Refuse(format.NotAFile, format.Unknown, "it is %s, not a file", what).
-		Advise("name a file; what a program writes is taken from a file that it was written to")
+	return format.Refuse(format.NotAFile, format.Unknown, "it is %s, not a file", what).Advise(do)
 }
 
 // reported tells how far the reading is, and ends it with ctx.

@@ -38,10 +38,11 @@ func final(err error) bool {
 		noTLS   tls.RecordHeaderError
 	)
 	return errors.As(err, &changed) || errors.As(err, &cert) || errors.As(err, &noTLS) ||
-		errors.Is(err, errRedirect) || errors.Is(err, http.ErrSchemeMismatch)
+		errors.Is(err, ErrRedirect) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-var errRedirect = errors.New("it redirects to where nothing can be read")
+// ErrRedirect is a redirect that is not followed.
+var ErrRedirect = errors.New("it redirects to where nothing can be read")
 
 // careful is the client as a download needs it: without a limit for the whole, and
 // with redirects that do not give up encryption and lead to a server.
@@ -55,13 +56,13 @@ func careful(client *http.Client) *http.Client {
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		switch to := r.URL; {
 		case len(via) >= 10:
-			return fmt.Errorf("%w: redirected too often", errRedirect)
+			return fmt.Errorf("%w: redirected too often", ErrRedirect)
 		case to.Scheme != "http" && to.Scheme != "https":
-			return fmt.Errorf("%w: an address with %s, not http or https", errRedirect, to.Scheme)
+			return fmt.Errorf("%w: an address with %s, not http or https", ErrRedirect, to.Scheme)
 		case to.Host == "":
-			return fmt.Errorf("%w: an address without a host", errRedirect)
+			return fmt.Errorf("%w: an address without a host", ErrRedirect)
 		case via[0].URL.Scheme == "https" && to.Scheme != "https":
-			return fmt.Errorf("%w: from https to %s", errRedirect, to.Scheme)
+			return fmt.Errorf("%w: from https to %s", ErrRedirect, to.Scheme)
 		}
 		return nil
 	}
@@ -83,7 +84,7 @@ func (l legible) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if _, bad := url.Parse(answer.Header.Get("Location")); bad != nil {
 		_ = answer.Body.Close()
-		return nil, fmt.Errorf("%w: an address that is none", errRedirect)
+		return nil, fmt.Errorf("%w: an address that is none", ErrRedirect)
 	}
 	return answer, nil
 }
