@@ -75,6 +75,9 @@ func (c *conversion) inside(u io.Reader) error {
 	}
 	r := format.Instead(c.result.Content, taken)
 	r.Text = "inside the " + string(c.result.Format) + " stream: " + r.Text
+	if c.result.Content == format.Zstd || c.result.Content == format.XZ { // one layer is taken off here, not two
+		r.Do = "take the outer one off by hand with `" + string(c.result.Format) + " -d` and name what comes out"
+	}
 	return r
 }
 
@@ -202,5 +205,5 @@ func (c *conversion) partitions(guest *qcow2.Guest, size int64, whole bool) erro
 }
 
 func tooLarge(size, limit int64) error {
-	return format.Refuse(format.TooLarge, format.Raw, "the disk has %d bytes or more, and %d are the limit", size, limit)
+	return format.Refuse(format.TooLarge, format.Raw, "the disk has %d bytes or more, and %d are the limit", size, limit).Advise(format.Fit)
 }

@@ -20,6 +20,7 @@ import (
 
 	"bastide/internal/image/format"
 	"bastide/internal/image/imagetest"
+	"bastide/internal/outcome"
 )
 
 // memory is a sink that keeps the file.
@@ -308,3 +309,52 @@ func TestOtherPeoplesErrorsStayThemselves(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A look ends where the beginning has shown what it is, and refuses what it can.
+func TestALookReadsTheBeginningOnly(t *testing.T) {
+	raw := talos().Bytes()
+	file := &memory{}
+	if _, err := Convert(t.Context(), bytes.NewReader(raw), file, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string][]byte{"raw": raw, "raw.zst": zst(t, raw), "raw.xz": talosXZ(), "qcow2": file.file()} {
+		read := &counter{r: bytes.NewReader(p)}
+		if err := Look(t.Context(), read, Options{}); err != nil || name == "raw" && read.n >= len(raw)/2 {
+			t.Errorf("%s: %v after %d of %d bytes", name, err, read.n, len(p))
+		}
+		r := format.Refused(Look(t.Context(), bytes.NewReader(p), Options{Limit: 1 << 20}))
+		if r == nil || r.Reason != format.TooLarge || r.Do == "" {
+			t.Errorf("%s, too large: %+v", name, r)
+		}
+	}
+	if r := format.Refused(Look(t.Context(), bytes.NewReader(talos("root").Bytes()), Options{})); r == nil || r.Reason != format.NotTalos {
+		t.Errorf("another disk: %+v", r)
+	}
+}
+
+// One layer is taken off, so nobody is told to let it be done who has two.
+func TestCompressedTwice(t *testing.T) {
+	r := format.Refused(Look(t.Context(), bytes.NewReader(zst(t, zst(t, talos().Bytes()))), Options{}))
+	if r == nil || r.Reason != format.WrongFormat || !strings.Contains(r.Do, "`zstd -d`") || strings.Contains(r.Do, "bastide") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Every refusal says what to do.
+func TestARefusalWithoutAdviceGetsSome(t *testing.T) {
+	var told *outcome.Error
+	if err := Explain("it was not taken", format.Refuse(format.Corrupt, format.Raw, "it is damaged")); !errors.As(err, &told) || told.Do == "" {
+		t.Errorf("%v", err)
+	}
+}
+
+type counter struct {
+	r io.Reader
+	n int
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
+}

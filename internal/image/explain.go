@@ -14,5 +14,9 @@ func Explain(what string, err error) error {
 	if r == nil {
 		return err
 	}
-	return outcome.Refuse(what, r.Text, r.Do).Because(err)
+	do := r.Do
+	if do == "" {
+		do = "take the Factory's scaleway image as it is"
+	}
+	return outcome.Refuse(what, r.Text, do).Because(err)
 }

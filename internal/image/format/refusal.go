@@ -41,6 +41,9 @@ func Refuse(reason Reason, kind Kind, text string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Kind: kind, Text: fmt.Sprintf(text, args...)}
 }
 
+// Fit is what to do about a disk that is too large.
+const Fit = "take a smaller disk, such as the Factory's scaleway image, or give the nodes larger root volumes"
+
 // Advise adds what to do about it.
 func (r *Refusal) Advise(do string) *Refusal {
 	r.Do = do

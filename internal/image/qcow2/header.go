@@ -159,7 +159,7 @@ func (h *Header) sizes(u32 func(int) int64, u64 func(int) uint64, length, limit 
 	case size == 0:
 		return corrupt("its disk has no bytes")
 	case size > uint64(limit):
-		return format.Refuse(format.TooLarge, format.QCOW2, "its disk has %d bytes, and %d are the limit", size, limit)
+		return format.Refuse(format.TooLarge, format.QCOW2, "its disk has %d bytes, and %d are the limit", size, limit).Advise(format.Fit)
 	case size%512 != 0:
 		return corrupt("its disk has %d bytes, which is no multiple of 512", size)
 	}
@@ -207,5 +207,6 @@ func truncated(text string, args ...any) *format.Refusal {
 }
 
 func unsupported(text string, args ...any) *format.Refusal {
-	return format.Refuse(format.Unsupported, format.QCOW2, text, args...)
+	return format.Refuse(format.Unsupported, format.QCOW2, text, args...).
+		Advise("write it anew with `qemu-img convert -O qcow2`, or take the Factory's scaleway image")
 }

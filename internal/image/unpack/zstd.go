@@ -221,7 +221,7 @@ func (z *zstdReader) name(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return truncated(format.Zstd)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return format.Refuse(format.TooLarge, format.Zstd, "its zstd stream needs more memory than it may have")
+		return format.Refuse(format.TooLarge, format.Zstd, "its zstd stream needs more memory than it may have").Advise("compress it without --ultra and --long")
 	}
 	return corrupt(format.Zstd, strings.TrimPrefix(err.Error(), "invalid input: "))
 }
