@@ -135,7 +135,10 @@ func (a *app) checkImage(ctx context.Context, file string) (*session.Checked, er
 func checkedText(c *session.Checked) string {
 	r := c.Result
 	how := "it is uploaded as it is"
-	if r.Converted {
+	switch {
+	case r.Content != r.Format && !r.Converted:
+		how = fmt.Sprintf("the %s file inside, %.1f MB, is uploaded as it is", r.Content, float64(r.FileSize)/1e6)
+	case r.Converted:
 		how = fmt.Sprintf("it becomes a qcow2 file of %.1f MB", float64(r.FileSize)/1e6)
 	}
 	var parts []string

@@ -169,6 +169,7 @@ func nobody(err error) bool {
 }
 
 func (f *Factory) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	given := ctx
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, f.base+path, bytes.NewReader(body))
@@ -181,17 +182,30 @@ func (f *Factory) once(ctx context.Context, method, path string, body []byte) ([
 	req.Header.Set("User-Agent", f.o.UserAgent)
 	res, err := f.o.Client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, inWords(given, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(res.Body, most))
 	if err != nil {
-		return nil, err
+		return nil, inWords(given, err)
 	}
 	if res.StatusCode >= 300 {
 		return nil, &answerError{res.StatusCode, firstLine(text, res.Header.Get("Content-Type"))}
 	}
 	return text, nil
+}
+
+// inWords leaves the address, which is told beside it, out of an error, and says of
+// an attempt that took too long how long it was. given is the command's own time.
+func inWords(given context.Context, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) && given.Err() == nil {
+		return fmt.Errorf("no answer within %s", attempt)
+	}
+	return err
 }
 
 // firstLine is what an answer says, unless it is a page of somebody in between.
