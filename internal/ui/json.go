@@ -188,6 +188,8 @@ func (j *jsonPrinter) Table(t Table) {
 	j.document(d)
 }
 
+func (j *jsonPrinter) Tables(kind string, v any, _ ...Table) { j.document(ResultDocument{kind, v}) }
+
 func (j *jsonPrinter) Timeline(l Timeline) {
 	d := TimelineDocument{Type: "timeline", Title: l.Title, Bars: []BarDocument{}}
 	for _, b := range l.Bars {

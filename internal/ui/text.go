@@ -60,6 +60,12 @@ func (t *text) Error(err error, resume string) {
 	t.print(t.err, b.String())
 }
 
+func (t *text) Tables(_ string, _ any, tables ...Table) {
+	for _, table := range tables {
+		t.Table(table)
+	}
+}
+
 func (t *text) Table(table Table) {
 	var b strings.Builder
 	if table.Title != "" {

@@ -54,6 +54,9 @@ type Printer interface {
 	Cost(price.Bill)
 	Status(Status)
 	Table(Table)
+	// Tables prints tables that are one result, or the one document that says the
+	// same; kind is the document's type.
+	Tables(kind string, document any, tables ...Table)
 	Timeline(Timeline)
 	Verdict(Verdict)
 	Diagnosis(Diagnosis)
