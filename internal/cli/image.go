@@ -123,7 +123,7 @@ func (a *app) checkImage(ctx context.Context, file string) (*session.Checked, er
 	defer end()
 	begun := time.Now()
 	progress.Start("check")
-	c, err := session.CheckImage(ctx, file, 0, session.Pace(func(text string) { progress.Note("check", text) }), a.ui.Notice)
+	c, err := session.CheckImage(ctx, file, 0, session.Pace(func(text string, r session.Reading) { progress.Reading("check", text, ui.Reading(r)) }), a.ui.Notice)
 	if err != nil {
 		progress.Failed("check", time.Since(begun), nil)
 		return nil, err

@@ -39,6 +39,11 @@ func (a *app) open(path string) (*session.Session, error) {
 			(*p).Note(step, text)
 		}
 	}
+	c.Reading = func(step, text string, r session.Reading) {
+		if p := a.progress.Load(); p != nil {
+			(*p).Reading(step, text, ui.Reading(r))
+		}
+	}
 	questions := a.questions()
 	if questions.Anybody() {
 		c.Ask = func(label string) (vault.Secret, error) {

@@ -13,13 +13,24 @@ const telling = 2 * time.Second
 // pace tells how far a step's reading is, how fast it goes and how long it will
 // take, from what it is told of bytes.
 func (s *Session) pace(step string) func(read, total int64) {
-	return Pace(func(text string) { s.say(step, text) })
+	return Pace(func(text string, r Reading) {
+		if s.config.Reading != nil {
+			s.config.Reading(step, text, r)
+		}
+	})
+}
+
+// Reading is how far a step's reading is, in bytes.
+type Reading struct {
+	Read           int64
+	Total          int64 // 0 where it is not known
+	BytesPerSecond int64 // 0 until it can be told
 }
 
 // Pace turns numbers of bytes into words, not more often than anybody reads them.
-func Pace(say func(text string)) func(read, total int64) { return pace(time.Now, say) }
+func Pace(say func(text string, r Reading)) func(read, total int64) { return pace(time.Now, say) }
 
-func pace(now func() time.Time, say func(string)) func(read, total int64) {
+func pace(now func() time.Time, say func(string, Reading)) func(read, total int64) {
 	var mu sync.Mutex
 	var begun, last time.Time
 	var first int64 // what was there when the clock began to run
@@ -35,28 +46,31 @@ func pace(now func() time.Time, say func(string)) func(read, total int64) {
 			return
 		}
 		last, told = at, read
-		say(far(read, total, read-first, at.Sub(begun)))
+		r := Reading{Read: read, Total: max(total, 0)}
+		if took := at.Sub(begun); read-first >= enough && took >= telling {
+			r.BytesPerSecond = int64(float64(read-first) / took.Seconds())
+		}
+		say(r.String(), r)
 	}
 }
 
 // From little that was read nobody can tell how long the rest will take.
 const enough = 1_000_000
 
-// far is such as "120 of 210 MB, 34.0 MB/s, 3s left". some is how many of the bytes
-// that were read came in the time that it took.
-func far(read, total, some int64, took time.Duration) string {
+// String is such as "120 of 210 MB, 34.0 MB/s, 3s left".
+func (r Reading) String() string {
 	const mega = 1_000_000
-	rate := float64(some) / max(took.Seconds(), 0.001)
-	text := fmt.Sprintf("%d MB", read/mega)
-	if total > 0 {
-		text = fmt.Sprintf("%d of %d MB", read/mega, total/mega)
+	text := fmt.Sprintf("%d MB", r.Read/mega)
+	if r.Total > 0 {
+		text = fmt.Sprintf("%d of %d MB", r.Read/mega, r.Total/mega)
 	}
-	if some < enough || took < telling {
+	if r.BytesPerSecond == 0 {
 		return text
 	}
-	text += fmt.Sprintf(", %.1f MB/s", rate/mega)
-	if total > 0 {
-		text += fmt.Sprintf(", %s left", time.Duration(float64(total-read)/rate*float64(time.Second)).Round(time.Second))
+	text += fmt.Sprintf(", %.1f MB/s", float64(r.BytesPerSecond)/mega)
+	if r.Total > 0 {
+		left := float64(r.Total-r.Read) / float64(r.BytesPerSecond)
+		text += fmt.Sprintf(", %s left", time.Duration(left*float64(time.Second)).Round(time.Second))
 	}
 	return text
 }

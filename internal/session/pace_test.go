@@ -9,7 +9,7 @@ import (
 func TestHowFarAndHowFast(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var said []string
-	tell := pace(func() time.Time { return now }, func(text string) { said = append(said, text) })
+	tell := pace(func() time.Time { return now }, func(text string, r Reading) { said = append(said, text) })
 	now = now.Add(5 * time.Minute) // in which the Factory makes the image
 	tell(1_000_000, 210_000_000)   // the clock begins to run
 	now = now.Add(4 * time.Second)
@@ -26,7 +26,7 @@ func TestHowFarAndHowFast(t *testing.T) {
 	if !slices.Equal(said, want) {
 		t.Errorf("%q", said)
 	}
-	if text := far(25_000_000, -1, 20_000_000, 4*time.Second); text != "25 MB, 5.0 MB/s" {
+	if text := (Reading{Read: 25_000_000, BytesPerSecond: 5_000_000}).String(); text != "25 MB, 5.0 MB/s" {
 		t.Error(text)
 	}
 }

@@ -37,6 +37,8 @@ type Config struct {
 	Note func(node, text string)
 	// Step says how far a step is; nil is allowed.
 	Step func(step, text string)
+	// Reading says the same of a step that reads, with its numbers; nil is allowed.
+	Reading func(step, text string, r Reading)
 	// Learnt is told the secrets of the bundle when it is opened, so that no
 	// output ever holds one; nil is allowed.
 	Learnt func(secrets ...string)

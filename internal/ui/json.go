@@ -111,7 +111,10 @@ type EventDocument struct {
 	Step  string `json:"step,omitempty"`
 	Text  string `json:"text,omitempty"` // title, what is waited for, why
 	Took  int64  `json:"tookMs,omitempty"`
-	Total int    `json:"total,omitempty"` // with begin
+	Total int64  `json:"total,omitempty"` // with begin, steps; with read, bytes, where that is known
+
+	Read           *int64 `json:"read,omitempty"`           // bytes, while a step reads
+	BytesPerSecond int64  `json:"bytesPerSecond,omitempty"` // with read, where it can be told already
 }
 
 // ErrorDocument ends the output of a command that failed: {"type":"error"}.
@@ -222,7 +225,7 @@ func (j *jsonPrinter) Progress(title string, total int) Progress {
 		return j.text.Progress(title, total)
 	}
 	e := &events{j: j, notes: map[string]string{}}
-	e.event(EventDocument{Phase: "begin", Text: title, Total: total})
+	e.event(EventDocument{Phase: "begin", Text: title, Total: int64(total)})
 	return e
 }
 
@@ -242,12 +245,21 @@ func (e *events) event(d EventDocument) {
 func (e *events) Start(step string) { e.event(EventDocument{Phase: "started", Step: step}) }
 
 func (e *events) Note(step, waitingFor string) {
+	e.note(EventDocument{Phase: "waiting", Step: step, Text: waitingFor})
+}
+
+func (e *events) Reading(step, text string, r Reading) {
+	e.note(EventDocument{Phase: "waiting", Step: step, Text: text, Read: &r.Read, Total: r.Total, BytesPerSecond: r.BytesPerSecond})
+}
+
+// note prints what a step waits for, unless it was said just before.
+func (e *events) note(d EventDocument) {
 	e.mu.Lock()
-	same := e.notes[step] == waitingFor
-	e.notes[step] = waitingFor
+	same := e.notes[d.Step] == d.Text
+	e.notes[d.Step] = d.Text
 	e.mu.Unlock()
 	if !same {
-		e.event(EventDocument{Phase: "waiting", Step: step, Text: waitingFor})
+		e.event(d)
 	}
 }
 

@@ -131,6 +131,8 @@ func (a *account) Note(step, waitingFor string) {
 	}
 }
 
+func (a *account) Reading(step, text string, _ Reading) { a.Note(step, text) }
+
 func (a *account) Done(step string, took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -85,11 +85,20 @@ type Progress interface {
 	Start(step string)
 	// Note says what a running step waits for.
 	Note(step, waitingFor string)
+	// Reading says how far a step's reading is, in words and in numbers.
+	Reading(step, text string, r Reading)
 	Done(step string, took time.Duration)
 	Failed(step string, took time.Duration, err error)
 	Skipped(step, why string)
 	// End stops redrawing. Nothing may be reported after it.
 	End()
+}
+
+// Reading is how far something is read, in bytes.
+type Reading struct {
+	Read           int64
+	Total          int64 // 0 where it is not known
+	BytesPerSecond int64 // 0 until it can be told
 }
 
 // Options choose a printer.
