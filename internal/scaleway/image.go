@@ -72,7 +72,7 @@ func snapshotVerdict(s *block.Snapshot) verdict {
 
 // needless takes the image for settled where nothing will be made of it: an
 // estate that runs lives on when its image is gone, and a snapshot needs no object.
-func needless(g *blueprint.Graph, live *plan.Live) {
+func (inv *Inventory) needless(g *blueprint.Graph, live *plan.Live) {
 	for _, s := range g.Steps {
 		if want, ok := s.Spec.(blueprint.Snapshot); ok && !wanting(g, live, s.ID) {
 			live.Steps[s.ID] = plan.Observed{Step: s.ID, CloudID: live.Steps[s.ID].CloudID, Status: "not needed: every volume of it exists", Settled: true, Spec: want}
@@ -90,7 +90,7 @@ func needless(g *blueprint.Graph, live *plan.Live) {
 			needed = needed || is && snapshot.Object == s.ID && !there
 		}
 		if !needed {
-			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "not needed: its snapshot was made", Settled: true, Spec: want}
+			live.Steps[s.ID] = plan.Observed{Step: s.ID, Status: "not needed: its snapshot was made", Settled: true, Spec: want, Digest: inv.proven[s.ID]}
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (c *Cloud) usableImage(ctx context.Context, step blueprint.Step, digest str
 			if err := c.removeSnapshot(ctx, it); err != nil && !notFound(err) {
 				return nil, false, err
 			}
-		case digest == "" || tagged(s.Tags, blueprint.TagDigest) == digest:
+		case contentDoubt(s.Tags, digest) == "":
 			return s, true, nil
 		}
 	}

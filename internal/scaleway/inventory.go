@@ -34,7 +34,8 @@ type Item struct {
 	Broken  string // why it can never become what is wanted
 	Created time.Time
 	Spec    blueprint.Spec // in the blueprint's terms
-	Second  bool           // an older thing claims the same step
+	Second  bool           // another thing has the step that it claims: an older one, or of snapshots the one with the right content
+	Doubt   string         // why nothing is made of a snapshot: its content is another one, or not known; empty when it is not doubted
 
 	password     passwordState // of a database user
 	at           netip.Addr    // a database instance's in the private network
@@ -71,6 +72,7 @@ type Inventory struct {
 	holders         map[netip.Addr]string
 	gone            map[string]bool   // what other things still point at and is deleted
 	squatters       map[string]string // step -> what without the mark has its place
+	proven          map[string]string // step of an image's file -> digest that its proof says
 	closed          string            // status in which the database instance does not show what is on it
 }
 

@@ -21,7 +21,7 @@ func (c *Cloud) Observe(ctx context.Context, g *blueprint.Graph) (plan.Live, err
 // and what carries the estate's mark without a step that explains it.
 func (inv *Inventory) Live(g *blueprint.Graph) plan.Live {
 	live := inv.beside(g)
-	needless(g, &live)
+	inv.needless(g, &live)
 	return live
 }
 
@@ -38,6 +38,8 @@ func (inv *Inventory) beside(g *blueprint.Graph) plan.Live {
 			continue // the server is reported
 		case it.Kind == blueprint.KindSnapshot && it.Step != "" && !wanted:
 			continue // of an earlier version or schematic: it stays until image prune
+		case it.Second && it.Doubt != "":
+			live.Strays = append(live.Strays, it.stray(it.Doubt+"; nothing is made of it"))
 		case it.Second:
 			live.Strays = append(live.Strays, it.stray("an older one claims the same step"))
 		case it.useless:

@@ -41,9 +41,17 @@ func (s *Session) ImagePlan(ctx context.Context) (*Build, error) {
 	if err != nil {
 		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
 	}
+	if err := s.proveSnapshots(ctx, g, inv, func(*blueprint.Graph, string) bool { return true }); err != nil {
+		return nil, err
+	}
 	v := &Survey{Inventory: inv, Graph: g, Live: inv.Made(g)}
 	if err := s.lookForImage(ctx, v); err != nil {
 		return nil, err
+	}
+	for _, i := range inv.Images() {
+		if i.Second && i.Doubt != "" {
+			s.config.Notice(fmt.Sprintf("the snapshot %s (%s) is not used: %s; bastide image prune removes it if no volume is of it", i.Name, i.CloudID, i.Doubt))
+		}
 	}
 	b := &Build{live: v.Live}
 	for _, o := range v.Live.Steps {
@@ -52,7 +60,7 @@ func (s *Session) ImagePlan(ctx context.Context) (*Build, error) {
 		}
 	}
 	for _, i := range inv.Images() {
-		if _, wanted := g.Step(i.Step); wanted && b.Digest == "" {
+		if _, wanted := g.Step(i.Step); wanted && !i.Second && b.Digest == "" {
 			b.Digest = i.Digest
 		}
 	}
@@ -169,58 +177,6 @@ func firstError(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-// pin says what keeps what: the file, volumes, and imports that run. An image that
-// somebody else made does not show here: it carries another estate's mark.
-func (s *Session) pin(out *Images, inv *scaleway.Inventory, objects []store.StoredImage) {
-	wanted, wantedKey := "", ""
-	if s.Estate.Talos.MakesImage() {
-		name := blueprint.ImageName(s.Estate.Talos.Version, s.Estate.Talos.SchematicID())
-		wanted, wantedKey = string(blueprint.KindSnapshot)+"/"+name+"-"+s.Estate.Name, blueprint.ImageKey(name)
-	}
-	importing := map[string]string{}
-	for _, i := range inv.Images() {
-		p := PinnedSnapshot{Image: i}
-		if i.Step != "" && i.Step == wanted && !i.Second {
-			p.Pins = append(p.Pins, "the file")
-		}
-		for _, v := range i.Volumes {
-			p.Pins = append(p.Pins, "volume "+v)
-		}
-		if i.Running() {
-			p.Pins = append(p.Pins, "its import, which runs")
-			importing[blueprint.ImageKey(blueprint.ImageName(i.Talos, i.Schematic))] = i.Name
-		}
-		out.Snapshots = append(out.Snapshots, p)
-	}
-	for _, o := range objects {
-		p := PinnedObject{StoredImage: o}
-		if o.Key == wantedKey {
-			p.Pins = append(p.Pins, "the file")
-		}
-		if by := importing[o.Key]; by != "" {
-			p.Pins = append(p.Pins, "the import of "+by)
-		}
-		out.Objects = append(out.Objects, p)
-	}
-}
-
-// askNodes asks what runs, and says why it could not.
-func (s *Session) askNodes(ctx context.Context, out *Images) string {
-	there, err := s.Vault().Exists()
-	if err != nil || !there {
-		return "there is no secrets bundle to ask them with"
-	}
-	v, err := s.survey(ctx)
-	if err != nil {
-		return err.Error()
-	}
-	if v.Cluster == nil {
-		return "there is no way to them"
-	}
-	out.Nodes = v.Cluster.Running(ctx)
-	return ""
 }
 
 // Unpinned is what a prune removes.

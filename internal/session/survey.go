@@ -72,6 +72,9 @@ func (s *Session) SurveyCloud(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
 	}
+	if err := s.proveSnapshots(ctx, g, inv, inv.Needed); err != nil {
+		return nil, err
+	}
 	v := &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}
 	return v, s.lookForImage(ctx, v)
 }
