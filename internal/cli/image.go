@@ -156,9 +156,10 @@ func (a *app) imagePruneCommand() *cobra.Command {
 	cmd := env(&cobra.Command{
 		Use:   "prune ENV",
 		Short: "Remove images that nothing keeps",
-		Long: `Remove the estate's images that neither the file nor a volume nor an import that
-runs keeps: snapshots, and files in its bucket. Images of other estates are not
-looked at. A node lives on without the image that its disk was made of.`,
+		Long: `Remove the estate's images that nothing keeps: not the file, nor a volume, nor an
+import that runs, nor a node that runs that version and schematic. They are
+snapshots, and files in its bucket. The nodes are asked; while one does not answer
+every image that it may run is kept. Images of other estates are not looked at.`,
 		Annotations: map[string]string{streams: "yes"},
 		Example:     "  bastide image prune envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,7 +172,7 @@ looked at. A node lives on without the image that its disk was made of.`,
 }
 
 func (a *app) pruneImages(ctx context.Context, s *session.Session, path string, yes bool) error {
-	i, err := s.Images(ctx, false)
+	i, err := s.Images(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (a *app) pruneImages(ctx context.Context, s *session.Session, path string, 
 	return a.holding(ctx, s, func(ctx context.Context, h *session.Hold) error {
 		a.resume = "bastide image prune " + path
 		agreed := i.Unpinned()
-		if i, err = s.Images(ctx, false); err != nil {
+		if i, err = s.Images(ctx, true); err != nil {
 			return err
 		}
 		now := i.Unpinned()

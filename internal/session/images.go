@@ -127,7 +127,8 @@ type Images struct {
 	Snapshots []PinnedSnapshot
 	Objects   []PinnedObject
 	Nodes     []talos.Running // what runs; nil where nodes were not asked
-	NotAsked  string          // why not
+	NotAsked  string          // why nodes that there are were not asked
+	unmade    map[string]bool // nodes of the file that are no server yet, and run nothing
 }
 
 // PinnedSnapshot is a snapshot, and what keeps it.
@@ -142,7 +143,8 @@ type PinnedObject struct {
 	Pins []string
 }
 
-// Images reads what there is. With nodes, those are asked what they run.
+// Images reads what there is. With nodes, those are asked what they run; without,
+// whatever may run on one is kept.
 func (s *Session) Images(ctx context.Context, nodes bool) (*Images, error) {
 	cloud, err := s.Cloud(ctx)
 	if err != nil {
@@ -164,9 +166,14 @@ func (s *Session) Images(ctx context.Context, nodes bool) (*Images, error) {
 		return nil, firstError(cloudErr, storeErr)
 	}
 	s.pin(out, inv, objects)
-	if nodes && inv.HasServers() {
-		out.NotAsked = s.askNodes(ctx, out)
+	if inv.HasServers() {
+		out.NotAsked = "nobody wanted to know"
+		if nodes {
+			out.NotAsked = s.askNodes(ctx, out)
+		}
+		out.onlyServers(inv)
 	}
+	out.keepWhatRuns()
 	return out, ctx.Err()
 }
 
