@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -204,10 +205,20 @@ func tell(p ui.Progress, e run.Event) {
 	case run.Finished:
 		p.Done(e.Step.ID, e.Took)
 	case run.Broke:
-		p.Failed(e.Step.ID, e.Took, e.Err)
+		p.Failed(e.Step.ID, e.Took, interrupted(e.Err))
 	case run.Skipped:
 		p.Skipped(e.Step.ID, "an earlier step did not happen")
 	}
+}
+
+// interrupted says of a step that was called off what a person knows, and not what
+// the language calls it.
+func interrupted(err error) error {
+	var told *outcome.Error
+	if errors.Is(err, context.Canceled) && !errors.As(err, &told) {
+		return errors.New("interrupted")
+	}
+	return err
 }
 
 // judge prints the checks on the running nodes, those that passed only on

@@ -19,6 +19,8 @@ type Pace struct {
 	// Settle is how long a reading may lag behind a change. Before something is
 	// made again after an answer was lost, it is looked for that long; default 5 s.
 	Settle time.Duration
+	// Tell is how long a wait is silent before it says what it waits for; default 2 s.
+	Tell time.Duration
 }
 
 func (p Pace) orDefaults() Pace {
@@ -34,7 +36,25 @@ func (p Pace) orDefaults() Pace {
 	if p.Settle == 0 {
 		p.Settle = 5 * time.Second
 	}
+	if p.Tell == 0 {
+		p.Tell = 2 * time.Second
+	}
 	return p
+}
+
+type teller struct{}
+
+// Telling has the waits under a context say what they wait for, to whoever carries
+// out the step that they are part of.
+func Telling(ctx context.Context, say func(text string)) context.Context {
+	return context.WithValue(ctx, teller{}, say)
+}
+
+// tell says what is waited for, once the wait is long enough to be wondered at.
+func (w waiting) tell(ctx context.Context, p Pace, waited time.Duration, seen string) {
+	if say, ok := ctx.Value(teller{}).(func(string)); ok && waited >= p.Tell {
+		say(fmt.Sprintf("waiting for %s to %s, at most %s: %s", w.what, w.to, w.limit, seen))
+	}
 }
 
 func (p Pace) next(waited time.Duration) time.Duration {
@@ -107,6 +127,7 @@ func until[T any](ctx context.Context, c *Cloud, w waiting, look func(context.Co
 			return v, outcome.Fail(fmt.Sprintf("%s did not %s within %s", w.what, w.to, w.limit), seen,
 				"run the command again to go on waiting, or look at it in the Scaleway console")
 		}
+		w.tell(ctx, c.pace, waited, seen)
 		if sleep(ctx, c.pace.next(waited)) != nil {
 			return v, w.cut(ctx, seen)
 		}

@@ -165,3 +165,22 @@ func TestPermanentRefusalIsNotRepeated(t *testing.T) {
 		}
 	}
 }
+
+// A wait says what it waits for, and an interruption of it is no more than that:
+// an import that is to be removed can take half an hour.
+func TestAWaitSaysWhatItWaitsFor(t *testing.T) {
+	pace := quickPace
+	pace.Tell = time.Nanosecond
+	c := &Cloud{pace: pace.orDefaults()}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var said []string
+	_, err := until(Telling(ctx, func(text string) { said = append(said, text); cancel() }), c,
+		waiting{what: "the snapshot x", to: "come to rest", limit: time.Minute}, look("creating"), runs)
+	if len(said) != 1 || !strings.Contains(said[0], "waiting for the snapshot x to come to rest, at most 1m0s: it is creating") {
+		t.Errorf("said %q", said)
+	}
+	if !errors.Is(err, context.Canceled) || outcome.CodeOf(err) != outcome.Interrupted {
+		t.Errorf("want an interruption, got %v", err)
+	}
+}

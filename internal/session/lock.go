@@ -130,6 +130,7 @@ func (u underLock) Apply(ctx context.Context, a plan.Action, known plan.Known) (
 	if err := u.session.mayWrite(ctx); err != nil {
 		return plan.Observed{}, err
 	}
+	ctx = scaleway.Telling(ctx, func(text string) { u.session.say(a.Step.ID, text) })
 	o, err := u.Executor.Apply(ctx, a, known)
 	if err == nil && a.Step.Kind.Cluster() {
 		u.session.wrote.Store(true)
