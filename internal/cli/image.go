@@ -66,6 +66,7 @@ func (a *app) buildImage(ctx context.Context, s *session.Session, path, from str
 	}
 	a.ui.Plan(b.Plan, nil)
 	if b.Plan.Empty() {
+		a.ui.Verdict(ui.Verdict{Passed: true, Sentence: b.Made()})
 		return nil
 	}
 	if err := a.confirm(ctx, yes, "make it?"); err != nil {
@@ -77,8 +78,12 @@ func (a *app) buildImage(ctx context.Context, s *session.Session, path, from str
 			a.resume += " --from " + from
 		}
 		agreed := b.Plan
-		if b, err = s.ImagePlan(ctx); err != nil || b.Plan.Empty() {
+		if b, err = s.ImagePlan(ctx); err != nil {
 			return err
+		}
+		if b.Plan.Empty() { // another run has just made it
+			a.ui.Verdict(ui.Verdict{Passed: true, Sentence: b.Made()})
+			return nil
 		}
 		if !reflect.DeepEqual(agreed.Actions, b.Plan.Actions) { // another run has just ended
 			a.ui.Plan(b.Plan, nil)
@@ -90,8 +95,12 @@ func (a *app) buildImage(ctx context.Context, s *session.Session, path, from str
 			return err
 		}
 		progress, end := a.begin("image of "+s.Estate.Name, len(b.Plan.Actions)-len(b.Plan.Having(plan.Keep)))
-		defer end()
-		return s.Build(ctx, b, from, a.tells(progress, h))
+		err = s.Build(ctx, b, from, a.tells(progress, h))
+		end()
+		if err == nil {
+			a.ui.Verdict(ui.Verdict{Passed: true, Sentence: b.Made()})
+		}
+		return err
 	})
 }
 

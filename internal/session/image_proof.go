@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/scaleway"
@@ -35,3 +36,27 @@ func (s *Session) proveSnapshots(ctx context.Context, g *blueprint.Graph, inv *s
 	}
 	return nil
 }
+
+// Made says in one sentence which image there is: its file, its snapshot and the
+// content of both.
+func (b *Build) Made() string {
+	file, snapshot, digest := "its file, which is not needed any more", "", b.Digest
+	for _, a := range b.Plan.Actions {
+		o, there := b.live.Steps[a.Step.ID]
+		if b.known != nil {
+			o, there = b.known.Get(a.Step.ID)
+		}
+		switch want := a.Step.Spec.(type) {
+		case blueprint.ImageObject:
+			if there && o.CloudID != "" {
+				file, digest = want.Key, o.Digest
+			}
+		case blueprint.Snapshot:
+			snapshot = fmt.Sprintf("the snapshot %s (%s)", want.Name, o.CloudID)
+		}
+	}
+	return fmt.Sprintf("the image is there: %s, of %s, content %s", snapshot, file, short(digest))
+}
+
+// short is as much of a digest as people compare.
+func short(digest string) string { return digest[:min(len("sha256:")+12, len(digest))] }

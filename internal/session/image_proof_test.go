@@ -142,3 +142,30 @@ func TestASnapshotWithoutAFileCountsByItsTag(t *testing.T) {
 		t.Errorf("want a new snapshot, got %v", all)
 	}
 }
+
+// A build ends with what there is.
+func TestABuildSaysWhatItMade(t *testing.T) {
+	g := newGallery(t)
+	s := g.open()
+	ctx, h, err := s.Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.ImagePlan(ctx)
+	if err == nil {
+		err = s.Build(ctx, b, "", func(run.Event) {})
+	}
+	h.Release(t.Context(), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := g.images()
+	object := i.Objects[0]
+	sentence := "the image is there: the snapshot " + gvisorSnapshot + " (" + i.Snapshots[0].CloudID + "), of " + object.Key + ", content " + object.Image.Digest[:19]
+	if have := b.Made(); have != sentence {
+		t.Errorf("%q, want %q", have, sentence)
+	}
+	if b, err = g.open().ImagePlan(t.Context()); err != nil || b.Made() != sentence {
+		t.Errorf("the next run: %v, %v", b, err)
+	}
+}

@@ -21,6 +21,7 @@ type Build struct {
 	Plan   plan.Plan
 	Digest string // of the image that exists; empty where none does
 	live   plan.Live
+	known  plan.Known // what there is once it was carried out; nil before
 }
 
 // ImagePlan says what has to happen until the file's image is there, whether or
@@ -114,7 +115,9 @@ func (s *Session) CanBuild(ctx context.Context, b *Build, from string, progress 
 
 // Build carries out a build.
 func (s *Session) Build(ctx context.Context, b *Build, from string, report func(run.Event)) error {
-	return run.New(b.Plan, b.live).Run(ctx, func(k blueprint.Kind) run.Executor {
+	w := run.New(b.Plan, b.live)
+	b.known = w.Known()
+	return w.Run(ctx, func(k blueprint.Kind) run.Executor {
 		if k == blueprint.KindImageObject {
 			return s.locked(imaging{s, from})
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,9 @@ func (s *Store) image(ctx context.Context, key string) (*Image, string, error) {
 	o, err := s.get(ctx, proofOf(key))
 	if has(err, "NoSuchKey", "NoSuchBucket") {
 		return nil, "", nil
+	}
+	if errors.Is(err, errDamaged) { // it was read: that is not unknown, and the image is made anew
+		return nil, proofOf(key) + " is no proof of it: it is not as it was written", nil
 	}
 	if err != nil {
 		return nil, "", s.objects.CannotTell(what, err)

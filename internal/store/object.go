@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -100,8 +101,11 @@ func (b *Bucket) read(ctx context.Context, key string) (object, http.Header, err
 	return object{etag: info.ETag, version: info.VersionID, body: body, age: ageOf(header)}, header, nil
 }
 
+// errDamaged is an object that was read and is not as bastide wrote it.
+var errDamaged = errors.New("it is not as it was written")
+
 func damaged(bucket, key, why string) error {
-	return outcome.CannotTell(fmt.Sprintf("%s in the bucket %s cannot be used", key, bucket), why, "look at it with an S3 client, and remove it if it is nothing that you need")
+	return outcome.CannotTell(fmt.Sprintf("%s in the bucket %s cannot be used", key, bucket), why, "look at it with an S3 client, and remove it if it is nothing that you need").Because(errDamaged)
 }
 
 // ageOf is how old an object is when it is read, by the store's clock alone, so

@@ -326,3 +326,28 @@ func TestAnImageThatCannotBeReadIsNotAbsent(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// A proof that somebody broke proves nothing, and is no reason to stop: the image
+// is made anew.
+func TestABrokenProofIsNoProof(t *testing.T) {
+	for name, text := range map[string]string{"another text": "{}", "no JSON": "<html>", "nothing": ""} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			s, data := p.patient(), disk()
+			if _, _, err := upload(t.Context(), s, data); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.objects.Client.PutObject(t.Context(), s.Name, proofOf(imageKey), strings.NewReader(text), int64(len(text)), "", "", minio.PutObjectOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			found, unproven, err := s.Image(t.Context(), imageKey)
+			if err != nil || found != nil || !strings.Contains(unproven, "no proof") {
+				t.Errorf("%v, %q, %v", found, unproven, err)
+			}
+			if _, _, err := upload(t.Context(), s, data); err != nil {
+				t.Fatal(err)
+			}
+			p.wantWhole(s, data)
+		})
+	}
+}
