@@ -205,7 +205,7 @@ func TestTroubleInObjectStorage(t *testing.T) {
 		"lost answer":    "applyThenDrop: true",
 		"half an answer": "truncate: 20",
 		"a hang":         "hang: true",
-		"a late answer":  "delay: 60s",
+		"a late answer":  "delay: 120s",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

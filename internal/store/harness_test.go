@@ -58,11 +58,11 @@ func (p *place) heard() string {
 // objects reaches the region's object storage as a project.
 func (p *place) objects(project string, decorators ...scaleway.Decorator) *scaleway.ObjectStorage {
 	p.Helper()
-	return p.objectsWithin(5*time.Second, project, decorators...)
+	return p.objectsWithin(600*time.Millisecond, 8*time.Second, project, decorators...)
 }
 
-// objectsWithin repeats calls for so long.
-func (p *place) objectsWithin(budget time.Duration, project string, decorators ...scaleway.Decorator) *scaleway.ObjectStorage {
+// objectsWithin gives one call so long, and its repetitions.
+func (p *place) objectsWithin(attempt, budget time.Duration, project string, decorators ...scaleway.Decorator) *scaleway.ObjectStorage {
 	p.Helper()
 	env := map[string]string{}
 	for _, kv := range p.region.Access.Environ() {
@@ -72,7 +72,7 @@ func (p *place) objectsWithin(budget time.Duration, project string, decorators .
 	o, _, err := scaleway.NewObjectStorage(scaleway.Options{
 		Estate:    &estate.Estate{Name: "staging", Scaleway: estate.Scaleway{Project: project, Region: "fr-par", Zones: []string{"fr-par-1"}}},
 		UserAgent: "bastide/test", LookupEnv: func(n string) (string, bool) { v, ok := env[n]; return v, ok }, Decorators: decorators, Notice: p.notice,
-		Retry: scaleway.Retry{Attempt: 300 * time.Millisecond, Base: time.Millisecond, Cap: 20 * time.Millisecond, Budget: budget},
+		Retry: scaleway.Retry{Attempt: attempt, Base: time.Millisecond, Cap: 20 * time.Millisecond, Budget: budget},
 	})
 	if err != nil {
 		p.Fatal(err)

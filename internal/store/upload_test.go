@@ -84,6 +84,7 @@ func (p *place) wantWhole(s *Store, data []byte) {
 func (p *place) patient(decorators ...scaleway.Decorator) *Store {
 	p.Helper()
 	s := p.store(Terms{}, decorators...)
+	s.objects = p.objectsWithin(time.Minute, time.Minute, project, decorators...) // parts of 8 MiB, and a race detector
 	s.o.Settle = 50 * time.Millisecond
 	if err := s.Ensure(p.Context()); err != nil {
 		p.Fatal(err)
@@ -208,7 +209,7 @@ func TestAnUploadSurvivesTroubleWithEachCall(t *testing.T) {
 func TestAStoreThatAlwaysCutsLeavesNothingThatLooksWhole(t *testing.T) {
 	p := newPlace(t)
 	s, data := p.patient(), disk()
-	s.objects = p.objects(project)
+	s.objects = p.objectsWithin(time.Minute, time.Second, project)
 	p.faults(`{http: [{method: PUT, path: "/bastide-staging/images/*.qcow2", cutAfter: 5033164}]}`)
 	_, _, err := upload(t.Context(), s, data)
 	wantError(t, err, outcome.Failed, "was not written", "run the command again")
@@ -300,7 +301,7 @@ func TestAnImageThatCannotBeReadIsNotAbsent(t *testing.T) {
 	if _, _, err := upload(t.Context(), s, data); err != nil {
 		t.Fatal(err)
 	}
-	s = New(Options{Objects: p.objectsWithin(200*time.Millisecond, project), Bucket: s.Name, Estate: "staging", Notice: p.notice, Seal: s.o.Seal})
+	s = New(Options{Objects: p.objectsWithin(time.Minute, 200*time.Millisecond, project), Bucket: s.Name, Estate: "staging", Notice: p.notice, Seal: s.o.Seal})
 	const proof, file = "/bastide-staging/images/*.json", "/bastide-staging/images/*.qcow2"
 	for name, rule := range map[string]string{
 		"proof denied":    `method: GET, path: "` + proof + `", status: 403`,
