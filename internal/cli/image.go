@@ -29,7 +29,7 @@ up makes it by itself when a node is to be made and no image is there.`,
 }
 
 func (a *app) imageBuildCommand() *cobra.Command {
-	var yes bool
+	var yes, replace bool
 	var from string
 	cmd := env(&cobra.Command{
 		Use:   "build ENV",
@@ -42,16 +42,27 @@ at any moment; running it again uploads what is missing.
 With --from it needs no Image Factory: a qcow2 file or a raw disk, compressed with
 zstd or xz or not at all. That the file has the version and schematic that the
 environment's file says is then your word; up and status compare it with what the
-nodes say.`,
+nodes say. Another file in place of the image that is there needs --replace, which
+is refused while a volume, a node or an import uses that image.`,
 		Annotations: map[string]string{streams: "yes"},
 		Example: "  bastide image build envs/staging\n" +
 			"  bastide image build envs/staging --from scaleway-amd64.raw.zst",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.writes, a.need = true, estate.Layout
-			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error { return a.buildImage(ctx, s, args[0], from, yes) })
+			return a.withSession(cmd.Context(), args[0], func(ctx context.Context, s *session.Session) error {
+				agreed := yes
+				if replace {
+					var err error
+					if agreed, err = a.replaceImage(ctx, s, args[0], from, yes); err != nil {
+						return err
+					}
+				}
+				return a.buildImage(ctx, s, args[0], from, agreed)
+			})
 		},
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&replace, "replace", false, "make it anew, if no volume, node or import uses the one that is there")
 	cmd.Flags().StringVar(&from, "from", "", "file to make it of, instead of asking the Image Factory")
 	return cmd
 }
@@ -73,10 +84,7 @@ func (a *app) buildImage(ctx context.Context, s *session.Session, path, from str
 		return err
 	}
 	return a.holding(ctx, s, func(ctx context.Context, h *session.Hold) error {
-		a.resume = "bastide image build " + path
-		if from != "" {
-			a.resume += " --from " + from
-		}
+		a.resume = buildCommand(path, from)
 		agreed := b.Plan
 		if b, err = s.ImagePlan(ctx); err != nil {
 			return err

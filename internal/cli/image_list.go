@@ -38,13 +38,13 @@ func (a *app) showImages(name string, i *session.Images) {
 	for _, s := range i.Snapshots {
 		snapshots.Rows = append(snapshots.Rows, []string{s.Name, s.CloudID, s.Status, s.Talos, s.Schematic, kept(s.Pins)})
 	}
-	objects := ui.Table{Kind: "objects", Title: "files in the bucket of " + name, Columns: []string{"key", "size", "written", "content", "kept by"}, Empty: "no file of an image is in the bucket of " + name}
+	objects := ui.Table{Kind: "objects", Title: "files in the bucket of " + name, Columns: []string{"key", "size", "written", "content", "from", "kept by"}, Empty: "no file of an image is in the bucket of " + name}
 	for _, o := range i.Objects {
-		content := "not proven, and not used"
+		content, from := "not proven, and not used", "-"
 		if o.Image != nil {
-			content = o.Image.Digest
+			content, from = o.Image.Digest, orDash(o.Image.Source)
 		}
-		objects.Rows = append(objects.Rows, []string{o.Key, fmt.Sprintf("%.1f MB", float64(o.Size)/1e6), o.Written.UTC().Format(time.RFC3339), content, kept(o.Pins)})
+		objects.Rows = append(objects.Rows, []string{o.Key, fmt.Sprintf("%.1f MB", float64(o.Size)/1e6), o.Written.UTC().Format(time.RFC3339), content, from, kept(o.Pins)})
 	}
 	nodes := ui.Table{Kind: "nodes", Title: "what runs in " + name, Columns: []string{"node", "talos", "schematic"}, Empty: name + " has no node"}
 	for _, n := range i.Nodes {
@@ -86,6 +86,7 @@ type ListedObject struct {
 	VirtualSize int64    `json:"virtualSize,omitempty"` // bytes of the disk inside, where the file is proven
 	Written     string   `json:"written"`               // RFC 3339
 	Digest      string   `json:"digest,omitempty"`
+	Source      string   `json:"source,omitempty"`   // what it was made from
 	Unproven    string   `json:"unproven,omitempty"` // why it is not used
 	KeptBy      []string `json:"keptBy"`
 }
@@ -107,7 +108,7 @@ func listed(name string, i *session.Images) ImageList {
 	for _, o := range i.Objects {
 		entry := ListedObject{Key: o.Key, Size: o.Size, Written: o.Written.UTC().Format(time.RFC3339), Unproven: o.Unproven, KeptBy: append([]string{}, o.Pins...)}
 		if o.Image != nil {
-			entry.Digest, entry.VirtualSize = o.Image.Digest, o.Image.VirtualSize
+			entry.Digest, entry.VirtualSize, entry.Source = o.Image.Digest, o.Image.VirtualSize, o.Image.Source
 		}
 		l.Objects = append(l.Objects, entry)
 	}

@@ -59,6 +59,10 @@ func (s *Session) lookForImage(ctx context.Context, v *Survey) error {
 			s.config.Notice(fmt.Sprintf("%s in the bucket %s is not used: %s", want.Key, want.Bucket, unproven))
 		case found != nil:
 			v.Live.Steps[step.ID] = observedImage(step, want, found)
+			v.source = found.Source
+			if ofFile(found.Source) {
+				s.config.Notice(fmt.Sprintf("%s in the bucket %s was made from the file %s: that it is Talos %s with this schematic is the word of whoever built it", want.Key, want.Bucket, found.Source, found.Talos))
+			}
 		}
 	}
 	return nil
@@ -97,6 +101,7 @@ func (s *Session) imageCanBeMade(ctx context.Context) error {
 type imaging struct {
 	session *Session
 	from    string
+	build   *Build // is told where the image came from; nil where nobody asks
 }
 
 func (i imaging) Apply(ctx context.Context, a plan.Action, _ plan.Known) (plan.Observed, error) {
@@ -104,6 +109,9 @@ func (i imaging) Apply(ctx context.Context, a plan.Action, _ plan.Known) (plan.O
 	made, err := i.session.makeImage(ctx, a.Step, want, i.from)
 	if err != nil {
 		return plan.Observed{}, outcome.Begun(err) // a lock was taken and a journal begun
+	}
+	if i.build != nil {
+		i.build.Source = made.Source
 	}
 	return observedImage(a.Step, want, made), nil
 }

@@ -10,6 +10,9 @@ import (
 	"bastide/internal/talos"
 )
 
+// byFile is the pin of what the file asks for.
+const byFile = "the file"
+
 // pin says what keeps what: the file, volumes, and imports that run. An image that
 // somebody else made does not show here: it carries another estate's mark.
 func (s *Session) pin(out *Images, inv *scaleway.Inventory, objects []store.StoredImage) {
@@ -28,11 +31,12 @@ func (s *Session) pin(out *Images, inv *scaleway.Inventory, objects []store.Stor
 	if wanted != "" {
 		inv.Prove(wanted, object, digest)
 	}
+	out.wanted, out.wantedKey = wanted, wantedKey
 	importing := map[string]string{}
 	for _, i := range inv.Images() {
 		p := PinnedSnapshot{Image: i}
 		if i.Step != "" && i.Step == wanted && !i.Second && i.Doubt == "" {
-			p.Pins = append(p.Pins, "the file")
+			p.Pins = append(p.Pins, byFile)
 		}
 		for _, v := range i.Volumes {
 			p.Pins = append(p.Pins, "volume "+v)
@@ -46,7 +50,7 @@ func (s *Session) pin(out *Images, inv *scaleway.Inventory, objects []store.Stor
 	for _, o := range objects {
 		p := PinnedObject{StoredImage: o}
 		if o.Key == wantedKey {
-			p.Pins = append(p.Pins, "the file")
+			p.Pins = append(p.Pins, byFile)
 		}
 		if by := importing[o.Key]; by != "" {
 			p.Pins = append(p.Pins, "the import of "+by)

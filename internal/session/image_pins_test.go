@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bastide/internal/blueprint"
+	"bastide/internal/outcome"
 	"bastide/internal/scaleway"
 	"bastide/internal/store"
 	"bastide/internal/talos"
@@ -62,5 +63,20 @@ func TestServersCountAndNotTheFile(t *testing.T) {
 	i.onlyServers(&scaleway.Inventory{Items: []scaleway.Item{{Kind: blueprint.KindServer, Step: "server/old-1", Name: "old-1"}}})
 	if pins := i.runs("talos-v1.13.5-aaaaaaaaaaaa", "v1.13.5"); len(pins) != 1 || !strings.Contains(pins[0], "old-1") {
 		t.Errorf("an image is kept by %v, want old-1", pins)
+	}
+}
+
+// What is used is not replaced, and who uses it is named.
+func TestAnImageInUseIsNotReplaced(t *testing.T) {
+	for _, user := range []string{"volume cp-1", "node cp-1", "node cp-1, which did not say what it runs", "nodes that were not asked", "the import of x"} {
+		i := &Images{wanted: "snapshot/x", wantedKey: "images/x.qcow2", Snapshots: []PinnedSnapshot{{Image: scaleway.Image{Item: scaleway.Item{Step: "snapshot/x"}}, Pins: []string{byFile}}},
+			Objects: []PinnedObject{{StoredImage: store.StoredImage{Key: "images/x.qcow2"}, Pins: []string{byFile}}, {StoredImage: store.StoredImage{Key: "images/y.qcow2"}, Pins: []string{user}}}}
+		if goes, err := i.replaced("staging"); err != nil || len(goes.Snapshots) != 1 || len(goes.Objects) != 1 {
+			t.Errorf("another image in use: %v, %v", goes, err)
+		}
+		i.Snapshots[0].Pins = append(i.Snapshots[0].Pins, user)
+		if _, err := i.replaced("staging"); outcome.CodeOf(err) != outcome.Refused || !strings.Contains(err.Error(), user) {
+			t.Errorf("used by %s: %v", user, err)
+		}
 	}
 }

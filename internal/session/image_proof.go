@@ -55,7 +55,7 @@ func (b *Build) Made() string {
 			snapshot = fmt.Sprintf("the snapshot %s (%s)", want.Name, o.CloudID)
 		}
 	}
-	return fmt.Sprintf("the image is there: %s, of %s, content %s", snapshot, file, short(digest))
+	return fmt.Sprintf("the image is there: %s, of %s, content %s%s", snapshot, file, short(digest), madeFrom(b.Source))
 }
 
 // short is as much of a digest as people compare.

@@ -161,11 +161,46 @@ func TestABuildSaysWhatItMade(t *testing.T) {
 	}
 	i := g.images()
 	object := i.Objects[0]
-	sentence := "the image is there: the snapshot " + gvisorSnapshot + " (" + i.Snapshots[0].CloudID + "), of " + object.Key + ", content " + object.Image.Digest[:19]
+	sentence := "the image is there: the snapshot " + gvisorSnapshot + " (" + i.Snapshots[0].CloudID + "), of " + object.Key + ", content " + object.Image.Digest[:19] + ", from " + object.Image.Source
 	if have := b.Made(); have != sentence {
 		t.Errorf("%q, want %q", have, sentence)
 	}
 	if b, err = g.open().ImagePlan(t.Context()); err != nil || b.Made() != sentence {
 		t.Errorf("the next run: %v, %v", b, err)
+	}
+}
+
+// An image of a file says so, and one that nothing uses can be replaced by one
+// with other content: its file and snapshots go, and the next build makes both.
+func TestAnImageIsReplaced(t *testing.T) {
+	g := newGallery(t)
+	first, second := g.fetched("qcow2"), g.fetched("raw.zst")
+	g.mustBuild(first)
+	old := g.images()
+	if have := old.Objects[0].Image.Source; have != first {
+		t.Errorf("it is from %s, want %s", have, first)
+	}
+	want(t, g.build(second), outcome.Refused, first, "--replace")
+	s := g.open()
+	ctx, h, err := s.Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	goes, err := s.Replaced(ctx)
+	if err == nil {
+		err = s.CanReplace(ctx, second, nil)
+	}
+	if err == nil {
+		err = s.Prune(ctx, goes, func(run.Event) {})
+	}
+	h.Release(t.Context(), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.mustBuild(second)
+	now := g.images()
+	if len(now.Snapshots) != 1 || len(now.Objects) != 1 || now.Objects[0].Image.Source != second || now.Snapshots[0].CloudID == old.Snapshots[0].CloudID ||
+		now.Snapshots[0].Digest != now.Objects[0].Image.Digest || now.Objects[0].Image.Digest == old.Objects[0].Image.Digest {
+		t.Errorf("after a replacement: %+v, %+v", now.Snapshots, now.Objects)
 	}
 }

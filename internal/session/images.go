@@ -20,6 +20,7 @@ import (
 type Build struct {
 	Plan   plan.Plan
 	Digest string // of the image that exists; empty where none does
+	Source string // of its file, where that is there
 	live   plan.Live
 	known  plan.Known // what there is once it was carried out; nil before
 }
@@ -54,7 +55,7 @@ func (s *Session) ImagePlan(ctx context.Context) (*Build, error) {
 			s.config.Notice(fmt.Sprintf("the snapshot %s (%s) is not used: %s; bastide image prune removes it if no volume is of it", i.Name, i.CloudID, i.Doubt))
 		}
 	}
-	b := &Build{live: v.Live}
+	b := &Build{Source: v.source, live: v.Live}
 	for _, o := range v.Live.Steps {
 		if o.Digest != "" {
 			b.Digest = o.Digest
@@ -107,8 +108,8 @@ func (s *Session) CanBuild(ctx context.Context, b *Build, from string, progress 
 		return err
 	}
 	if c.Result.Digest != b.Digest {
-		return outcome.Refuse(from+" was not made the image of "+s.Estate.Name, fmt.Sprintf("an image of this version and schematic exists with other content: %s, and the file's is %s", b.Digest, c.Result.Digest),
-			"use the one that exists, or remove its snapshot and object yourself if it is the wrong one")
+		return outcome.Refuse(from+" was not made the image of "+s.Estate.Name, fmt.Sprintf("an image of this version and schematic exists with other content: %s%s, and the file's is %s", b.Digest, madeFrom(b.Source), c.Result.Digest),
+			"use the one that exists or, if it is the wrong one, add --replace, which makes it anew if nothing uses it")
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (s *Session) Build(ctx context.Context, b *Build, from string, report func(
 	b.known = w.Known()
 	return w.Run(ctx, func(k blueprint.Kind) run.Executor {
 		if k == blueprint.KindImageObject {
-			return s.locked(imaging{s, from})
+			return s.locked(imaging{s, from, b})
 		}
 		return s.locked(s.cloud)
 	}, report)
@@ -131,6 +132,8 @@ type Images struct {
 	Objects   []PinnedObject
 	Nodes     []talos.Running // what runs; nil where nodes were not asked
 	NotAsked  string          // why nodes that there are were not asked
+	wanted    string          // step of the snapshot that the file asks for; empty where bastide makes none
+	wantedKey string          // of its file
 	unmade    map[string]bool // nodes of the file that are no server yet, and run nothing
 }
 

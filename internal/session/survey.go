@@ -18,6 +18,7 @@ type Survey struct {
 	Live      plan.Live
 	Cluster   *talos.Cluster // nil while there is no secrets bundle
 
+	source   string     // where the image's file was read from, where that was looked for
 	stranger error      // a node is another cluster's
 	shut     error      // why the door did not open, while nothing is being made that could open it
 	stale    bool       // the bastion knows none of the SSH keys

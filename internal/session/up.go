@@ -81,7 +81,7 @@ func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(ru
 			return s.locked(v.Cluster)
 		}
 		if k == blueprint.KindImageObject {
-			return s.locked(imaging{s, ""})
+			return s.locked(imaging{session: s})
 		}
 		return s.locked(s.cloud)
 	}
