@@ -34,6 +34,8 @@ type Options struct {
 	Client    *http.Client // nil means http.DefaultClient
 	// Patience is how long a call that fails in passing is repeated; default 1 minute.
 	Patience time.Duration
+	// Notice is told once that a call is being repeated; nil is allowed.
+	Notice func(string)
 }
 
 // Factory is an Image Factory. It is safe for concurrent use.
@@ -151,6 +153,9 @@ func (f *Factory) call(ctx context.Context, method, path string, body []byte) ([
 		wait := time.Duration(rand.Int64N(int64(min(5*time.Second, 200*time.Millisecond<<min(n, 10)))))
 		if err == nil || settled || ctx.Err() != nil || time.Now().Add(wait).After(deadline) {
 			return text, err
+		}
+		if n == 1 && f.o.Notice != nil {
+			f.o.Notice(fmt.Sprintf("the Image Factory %s: %v; trying again until %s", f.base, err, deadline.Format(time.TimeOnly)))
 		}
 		t := time.NewTimer(wait)
 		select {

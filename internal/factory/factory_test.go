@@ -100,6 +100,13 @@ func TestTheFactoryIsAskedAgain(t *testing.T) {
 		_, _ = w.Write([]byte(`{"id":"` + gvisor.SchematicID() + `"}`))
 	}})
 	f.o.Patience = time.Minute
+	var told []string
+	f.o.Notice = func(text string) { told = append(told, text) }
+	defer func() {
+		if len(told) != 1 || !strings.Contains(told[0], "trying again until") {
+			t.Errorf("a person who waits is told %q", told)
+		}
+	}()
 	if err := f.Register(t.Context(), gvisor); err != nil || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}

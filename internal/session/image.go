@@ -36,7 +36,7 @@ func (s *Session) imageStore() (*store.Store, error) {
 }
 
 func (s *Session) factory() (*factory.Factory, error) {
-	return factory.New(factory.Options{LookupEnv: s.config.LookupEnv, UserAgent: s.config.UserAgent})
+	return factory.New(factory.Options{LookupEnv: s.config.LookupEnv, UserAgent: s.config.UserAgent, Notice: s.config.Notice})
 }
 
 // lookForImage looks in the bucket for the file of the image, if something is
