@@ -22,8 +22,8 @@ import (
 )
 
 // TestScenes runs the scenes: an up that meets trouble of a node, and what
-// follows. They wait more than they compute, so as many are played at a time as
-// there are processors. The trouble is bound to calls of the run, never to a time.
+// follows. They wait more than they compute, so several are played at a time (-parallel).
+// The trouble is bound to calls of the run, never to a time.
 //
 //	go test ./stories -run TestScenes/slow-learner
 func TestScenes(t *testing.T) {
