@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
+	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 	"golang.org/x/crypto/ssh"
 
@@ -27,25 +27,32 @@ import (
 	"bastide/internal/sim/api"
 )
 
-// A bastion that never read the project's keys is told of by whoever only looks,
-// and is made to read them by a survey under the lock: looking changes nothing,
-// and up comes through.
-func TestABastionWithStaleKeys(t *testing.T) {
-	p := newPlace(t)
-	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 1000, Seed: api.Seed{Projects: []api.SeedProject{{ID: project}}},
+// inRegion opens a simulated region and leads the environment to it.
+func (p *place) inRegion(seed api.Seed) *sim.Region {
+	p.t.Helper()
+	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: p.t.TempDir(), Speed: 1000, Seed: seed,
 		Access: sim.Access{AccessKey: sim.AccessKey, SecretKey: secret, Project: project, Region: "fr-par", Zone: "fr-par-1"}})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		if err := r.Close(); err != nil {
-			t.Error(err)
+			p.t.Error(err)
 		}
 	})
 	for _, kv := range r.Access.Environ() {
 		k, v, _ := strings.Cut(kv, "=")
 		p.vars[k] = v
 	}
+	return r
+}
+
+// A bastion that never read the project's keys is told of by whoever only looks,
+// and is made to read them by a survey under the lock: looking changes nothing,
+// and up comes through.
+func TestABastionWithStaleKeys(t *testing.T) {
+	p := newPlace(t)
+	r := p.inRegion(api.Seed{Projects: []api.SeedProject{{ID: project}}})
 	p.url = r.Access.URL
 	public := p.sshKey()
 	p.write("estate.yaml", strings.Replace(text(t, p.dir+"/estate.yaml"), "sshKeys: [", "sshKeys: ["+public+"] #", 1))

@@ -29,20 +29,7 @@ type gallery struct {
 func newGallery(t *testing.T) *gallery {
 	t.Helper()
 	p := newPlace(t)
-	r, err := sim.Start(sim.Options{Listen: "127.0.0.1:0", Dir: t.TempDir(), Speed: 1000, Access: sim.Access{
-		AccessKey: sim.AccessKey, SecretKey: secret, Project: project, Region: "fr-par", Zone: "fr-par-1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, kv := range r.Access.Environ() {
-		k, v, _ := strings.Cut(kv, "=")
-		p.vars[k] = v
-	}
+	r := p.inRegion(api.Seed{})
 	g := &gallery{p, r.Access}
 	g.file("talos: {version: v1.13.5, snapshot: talos}", "talos: {version: v1.13.5, extensions: [siderolabs/gvisor], image: {source: qcow2}}")
 	return g
