@@ -120,7 +120,18 @@ func (c *Cloud) Examine(ctx context.Context) (*Premises, error) {
 		p.unread[readings[i].of] = reasonOf(err)
 		return nil
 	})
+	p.forgetLeaving()
 	return p, err
+}
+
+// forgetLeaving leaves out what is on its way out: a deletion that takes a while
+// is nothing to advise on, least of all to delete it.
+func (p *Premises) forgetLeaving() {
+	p.interfaces = slices.DeleteFunc(p.interfaces, func(v *instancev2.PrivateNetworkInterfaceSummary) bool { return isLeaving(string(v.Status)) })
+	p.volumes = slices.DeleteFunc(p.volumes, func(v *block.Volume) bool { return isLeaving(string(v.Status)) })
+	p.snapshots = slices.DeleteFunc(p.snapshots, func(v *block.Snapshot) bool { return isLeaving(string(v.Status)) })
+	p.gateways = slices.DeleteFunc(p.gateways, func(v *vpcgw.Gateway) bool { return isLeaving(string(v.Status)) })
+	p.balancers = slices.DeleteFunc(p.balancers, func(v *lb.LB) bool { return isLeaving(string(v.Status)) })
 }
 
 // reasonOf is an error in one sentence: what could not be read, and why.

@@ -72,6 +72,8 @@ func unexplained(p *Premises, g *blueprint.Graph) []Finding {
 		switch {
 		case it.Kind == blueprint.KindPower, it.Kind == blueprint.KindClusterBalancer, it.Kind == blueprint.KindClusterVolume, it.Kind == blueprint.KindClusterSnapshot:
 			continue // told with its server, or by checks of their own
+		case isLeaving(it.Status):
+			continue
 		case it.Kind == blueprint.KindSnapshot && !it.Second && it.Step != "" && p.Inventory.madeOf(it.CloudID):
 			continue // an earlier image, of which something is made
 		case it.Second:

@@ -189,6 +189,35 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
+// What somebody is deleting is on its way out: no check finds it, so that advice
+// just followed is not given again. The region is slow, so that both are still there.
+func TestDoctorLeavesOutWhatIsLeaving(t *testing.T) {
+	t.Parallel()
+	w := newWorldAt(t, privateEstate(1), 1)
+	balancers := lb.NewZonedAPI(w.somebody())
+	balancer := must(balancers.CreateLB(&lb.ZonedAPICreateLBRequest{Zone: zone, Name: "default_web", Type: "LB-S", AssignFlexibleIP: scw.BoolPtr(true),
+		Tags: []string{"managed-by-scaleway-cloud-controller-manager"}}))(w)
+	idle := must(balancers.CreateLB(&lb.ZonedAPICreateLBRequest{Zone: zone, Name: "trial", Type: "LB-S", AssignFlexibleIP: scw.BoolPtr(true)}))(w)
+	before := w.examine()
+	for _, check := range []string{"cluster-load-balancers", "idle-load-balancers"} {
+		if len(before[check]) != 1 {
+			t.Errorf("before the deletions %s found %v", check, before[check])
+		}
+	}
+
+	for _, id := range []string{balancer.ID, idle.ID} {
+		if err := balancers.DeleteLB(&lb.ZonedAPIDeleteLBRequest{Zone: zone, LBID: id, ReleaseIP: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := w.examine(); len(found) > 0 {
+		t.Errorf("while they are deleted: %v", found)
+	}
+	if n := len(must(balancers.ListLBs(&lb.ZonedAPIListLBsRequest{Zone: zone}))(w).LBs); n != 2 {
+		t.Errorf("%d load balancers are still there, so the test asked too late", n)
+	}
+}
+
 // consequences are the checks that find the same act as well, and rightly.
 var consequences = map[string][]string{
 	"a snapshot that is gone":          {"unused-snapshots"},

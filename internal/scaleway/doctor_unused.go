@@ -80,7 +80,7 @@ func unusedVolumes(p *Premises, _ *blueprint.Graph) []Finding {
 	var out []Finding
 	for _, v := range p.volumes {
 		switch {
-		case ofSomeEstate(v.Tags), byDriver(v.Name, v.Tags, claimName), len(v.References) > 0, v.Status == block.VolumeStatusDeleting, v.Status == block.VolumeStatusCreating:
+		case ofSomeEstate(v.Tags), byDriver(v.Name, v.Tags, claimName), len(v.References) > 0, v.Status == block.VolumeStatusCreating:
 			continue
 		}
 		out = append(out, Finding{called("volume", v.Name, v.ID, string(v.Zone)), "it is paid for and no server has it",
@@ -101,7 +101,7 @@ func unusedSnapshots(p *Premises, _ *blueprint.Graph) []Finding {
 	for _, s := range p.snapshots {
 		switch {
 		case ofSomeEstate(s.Tags), byDriver(s.Name, s.Tags, snapshotName), len(s.References) > 0, s.Name == wanted, s.ID == wanted,
-			s.ParentVolume != nil && volumes[s.ParentVolume.ID], s.Status == block.SnapshotStatusCreating, s.Status == block.SnapshotStatusDeleting:
+			s.ParentVolume != nil && volumes[s.ParentVolume.ID], s.Status == block.SnapshotStatusCreating:
 			continue
 		}
 		out = append(out, Finding{called("snapshot", s.Name, s.ID, string(s.Zone)), "it is paid for, its volume is gone or never was, and nothing is made from it now",

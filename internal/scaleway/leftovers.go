@@ -122,7 +122,7 @@ func (r *reader) controllerBalancers() {
 			tied = tied || ours && ip.Resource != nil && ip.Resource.ID == b.ID
 		}
 		if !tied {
-			if !r.inUseElsewhere(networks) {
+			if !isLeaving(string(b.Status)) && !r.inUseElsewhere(networks) {
 				r.lookalike(blueprint.KindClusterBalancer, b.Name, b.ID, string(b.Zone), "a cloud controller made it, and it is in no private network that would say for which cluster")
 			}
 			continue
@@ -144,7 +144,7 @@ func (r *reader) inUseElsewhere(networks []string) bool {
 
 func (r *reader) clusterVolumes(known map[string]bool) {
 	for _, v := range r.f.remains.volumes {
-		if known[v.ID] || v.Status == block.VolumeStatusDeleting || v.Status == block.VolumeStatusDeleted {
+		if known[v.ID] || isLeaving(string(v.Status)) {
 			continue
 		}
 		marked, on := r.marked(v.Tags), serverOf(v)
@@ -178,7 +178,7 @@ func (r *reader) clusterSnapshots(known map[string]bool) {
 	}
 	for _, s := range r.f.remains.snapshots {
 		marked := r.marked(s.Tags)
-		if known[s.ID] || !byDriver(s.Name, s.Tags, snapshotName) || s.Status == block.SnapshotStatusDeleting || s.Status == block.SnapshotStatusDeleted {
+		if known[s.ID] || !byDriver(s.Name, s.Tags, snapshotName) || isLeaving(string(s.Status)) {
 			continue
 		}
 		parent := ""
