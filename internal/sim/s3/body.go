@@ -24,13 +24,13 @@ type body struct {
 	want    int64        // length of the content
 	read    int64
 	md5     hash.Hash
-	payload hash.Hash
+	payload hash.Hash // nil when nobody signed what it would be compared with
 	sums    map[string]hash.Hash
 	copied  bool // the bytes are another object's: the header says nothing of them
 }
 
 func newBody(c *call, in io.Reader, want int64) *body {
-	return &body{c: c, in: in, want: want, md5: md5.New(), payload: sha256.New(), sums: map[string]hash.Hash{}}
+	return &body{c: c, in: in, want: want, md5: md5.New(), sums: map[string]hash.Hash{}}
 }
 
 // body opens the request's body for reading once, no longer than limit. Further
@@ -50,6 +50,9 @@ func (c *call) body(limit int64, further ...string) (*body, error) {
 		if err := b.unframe(); err != nil {
 			return nil, err
 		}
+	}
+	if b.chunks == nil && c.proof.payload != unsignedPayload {
+		b.payload = sha256.New()
 	}
 	if b.want < 0 {
 		return nil, refuse(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
@@ -101,7 +104,9 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
 	b.read += int64(n)
 	_, _ = b.md5.Write(p[:n])
-	_, _ = b.payload.Write(p[:n])
+	if b.payload != nil {
+		_, _ = b.payload.Write(p[:n])
+	}
 	for _, h := range b.sums {
 		_, _ = h.Write(p[:n])
 	}
@@ -136,7 +141,7 @@ func (b *body) verify() error {
 			return badRequest("BadDigest", "The Content-MD5 you specified did not match what we received.")
 		}
 	}
-	if p := b.c.proof.payload; b.chunks == nil && p != unsignedPayload && p != hex.EncodeToString(b.payload.Sum(nil)) {
+	if b.payload != nil && b.c.proof.payload != hex.EncodeToString(b.payload.Sum(nil)) {
 		return badRequest("XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.")
 	}
 	claimed, err := claimedChecksums(h)
