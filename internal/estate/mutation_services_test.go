@@ -1,10 +1,8 @@
 package estate
 
-func init() { mutations = append(mutations, servicesMutations...) }
-
 // servicesMutations are rows of the table for buckets, registry, secrets, the
 // edge address and DNS.
-var servicesMutations = []struct{ at, value, refused string }{
+var servicesMutations = []mutation{
 	{"network.edgeAddress", "none", "dns.edge"},
 	{"network.edgeAddress", "yes", ""},
 	{"network.edgeAddress", "ipv4", ""},
