@@ -36,10 +36,10 @@ size: build ## the released binary keeps within its budget
 # The tables of kills and faults of the cloud layer, a thousand lives of an estate, run
 # without the race detector; with it runs the rest, the random faults among them.
 CLOUD := bastide/internal/scaleway
-unit: ## tests near the code, with the race detector
+unit: build ## tests near the code, with the race detector; the simulated nodes' etcd is the built binary's
 	go test -parallel 8 -timeout 20m $(CLOUD)
 	go test -race -parallel 8 -timeout 20m -short $(CLOUD) -rapid.checks=5
-	go test -race -parallel 8 -timeout 20m $$(go list ./... | grep -v -e /stories -e '^$(CLOUD)$$')
+	BASTIDE=$(BIN)/bastide go test -race -parallel 8 -timeout 20m $$(go list ./... | grep -v -e /stories -e '^$(CLOUD)$$')
 
 stories: build ## script tests of the real binary against the simulated region
 	BASTIDE=$(BIN)/bastide go test -count=1 -parallel 3 -timeout 25m -skip '^TestKilled' ./stories # they wait more than they compute

@@ -22,12 +22,9 @@ import (
 	"bastide/internal/sim/program"
 )
 
-// etcdChild is the hidden command under which the simulated nodes run this
-// program as an etcd member in a process of its own, so that a power loss is one.
-const etcdChild = "sim-etcd-member"
-
+// child is this program as an etcd member of a simulated node.
 func child(_ context.Context, s Streams, args []string) (outcome.Code, bool) {
-	if len(args) == 0 || args[0] != etcdChild {
+	if len(args) == 0 || args[0] != node.EtcdCommand {
 		return 0, false
 	}
 	if err := node.RunEtcd(args[1:]); err != nil {
@@ -113,7 +110,7 @@ func (f simFlags) options(getenv func(string) string) (sim.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.EtcdProgram = []string{self, etcdChild}
+	o.EtcdProgram = []string{self, node.EtcdCommand}
 	if o.APIServer, err = program.Find(getenv, "kube-apiserver"); err != nil {
 		return o, outcome.Refuse("kube-apiserver was not found", err.Error()+", and the simulated control plane nodes run a real one",
 			"build it with make tools, or name its folder in BASTIDE_TOOLS")

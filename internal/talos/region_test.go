@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -26,7 +27,7 @@ import (
 
 // TestMain lets the test program be the etcd of the nodes that it simulates.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "etcd-child" {
+	if len(os.Args) > 2 && os.Args[1] == node.EtcdCommand {
 		if err := node.RunEtcd(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -34,6 +35,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// etcdProgram is the released binary where make has built it: under the race
+// detector the test program is a slow etcd, and etcd's code is not what is tested.
+func etcdProgram() []string {
+	return []string{cmp.Or(os.Getenv("BASTIDE"), os.Args[0]), node.EtcdCommand}
 }
 
 const network = "pn"
@@ -75,7 +82,7 @@ func newWorld(t *testing.T, change func(*estate.Estate)) *world {
 	apiServer := program.Need(t, "kube-apiserver")
 	ticks := clock.New(20)
 	var err error
-	if w.farm, err = node.New(node.Options{Clock: ticks, Fabric: w.fabric, Dir: t.TempDir(), EtcdProgram: []string{os.Args[0], "etcd-child"}, APIServerProgram: apiServer}); err != nil {
+	if w.farm, err = node.New(node.Options{Clock: ticks, Fabric: w.fabric, Dir: t.TempDir(), EtcdProgram: etcdProgram(), APIServerProgram: apiServer}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.farm.Close() })

@@ -17,6 +17,10 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 )
 
+// EtcdCommand is the hidden command under which a program that simulates nodes is
+// started again as an etcd member, in a process of its own, so that a power loss is one.
+const EtcdCommand = "sim-etcd-member"
+
 // RunEtcd is etcd itself: the simulator starts its own program again with the
 // arguments that lead here, and one more, the file that holds etcd's flags, one
 // a line. It returns only when it cannot start; etcd exits by itself.
