@@ -42,8 +42,8 @@ unit: build ## tests near the code, with the race detector; the simulated nodes'
 	BASTIDE=$(BIN)/bastide go test -race -parallel 8 -timeout 20m $$(go list ./... | grep -v -e /stories -e '^$(CLOUD)$$')
 
 stories: build ## script tests of the real binary against the simulated region
-	BASTIDE=$(BIN)/bastide go test -count=1 -parallel 3 -timeout 25m -skip '^TestKilled' ./stories # they wait more than they compute
-	BASTIDE=$(BIN)/bastide go test -count=1 -timeout 25m -v -run '^TestKilled' ./stories # -v prints the seed and how many kills were survived
+	BASTIDE=$(BIN)/bastide go test -count=1 -parallel 3 -timeout 40m -skip '^TestKilled' ./stories # they wait more than they compute
+	BASTIDE=$(BIN)/bastide go test -count=1 -parallel 3 -timeout 40m -v -run '^TestKilled' ./stories # -v prints the seed and how many kills were survived
 
 torture: build ## kill up and destroy at every change in turn, before and after it, each in a life of its own; an hour or two
 	@tools/build.sh kube-apiserver $(TOOLS)

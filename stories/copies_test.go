@@ -15,6 +15,7 @@ import (
 // A SIGKILL before and after each write of a copy: the next run continues, and in
 // the end both stores have the bundle, once.
 func TestKilledWhileCopying(t *testing.T) {
+	t.Parallel()
 	p, e := performOn(t, small)
 	const copies = "~/secrets/[0-9]{6}-"
 	kills := 0
@@ -53,6 +54,7 @@ func TestKilledWhileCopying(t *testing.T) {
 // The bundle of an estate that runs is changed: up copies it and changes nothing
 // else; without a change it writes nothing, and lists the replica once.
 func TestABundleThatChanges(t *testing.T) {
+	t.Parallel()
 	p, e := performOn(t, small)
 	play(t, p, 0, "up", p.Stage.Env, "--yes")
 	play(t, p, 0, "plan", p.Stage.Env, "--exit-code")

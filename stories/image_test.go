@@ -78,6 +78,7 @@ func oneImage(t *testing.T, p *rehearsal.Play) {
 // Killed at every call that changes something, a build that is run again ends in
 // the same one image; the last of the runs finds it and writes nothing.
 func TestKilledImageBuildAtEveryChange(t *testing.T) {
+	t.Parallel()
 	p, e := stageImage(t, "qcow2")
 	empty := census(t, p)
 	kills := 0
@@ -111,6 +112,7 @@ func TestKilledImageBuildAtEveryChange(t *testing.T) {
 // A store that cuts each connection after 60 % of a part ends the build cleanly,
 // with nothing imported; another run uploads what is missing, and no more.
 func TestImageBuildOverAStoreThatCuts(t *testing.T) {
+	t.Parallel()
 	p, e := stageImage(t, "raw.zst")
 	const part = 8 << 20
 	faults(t, p, http.MethodPost, fmt.Sprintf(`{http: [{method: PUT, path: "/bastide-scene-*/images/*.qcow2", query: {partNumber: "3"}, cutAfter: %d}]}`, part*6/10))
@@ -139,6 +141,7 @@ func TestImageBuildOverAStoreThatCuts(t *testing.T) {
 
 // What image list tells programs.
 func TestImageListAsJSON(t *testing.T) {
+	t.Parallel()
 	p, e := stageImage(t, "qcow2")
 	play(t, p, 0, "image", "build", p.Stage.Env, "--yes")
 	out, err := p.Command(t.Context(), "image", "list", p.Stage.Env, "-o", "json").Output()
@@ -163,6 +166,7 @@ func TestImageListAsJSON(t *testing.T) {
 // what is damaged, cut, or followed by something else is refused by name, before
 // anything is imported.
 func TestFieldReport58FormsOfZstd(t *testing.T) {
+	t.Parallel()
 	p, e := stageImage(t, "raw.zst")
 	fetched := filepath.Join(t.TempDir(), "fetched.zst")
 	fetch(t, p, e, fetched)

@@ -15,10 +15,8 @@ var seed = flag.Uint64("seed", 0, "seed of the random moments and of the sample 
 // A SIGKILL at ten random moments of up, each time run again: the same estate,
 // nothing doubled, nothing left over, one Bootstrap ever.
 func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	p, e := perform(t)
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
 	t.Logf("seed %d", *seed)
 	r := rand.New(rand.NewPCG(*seed, 0))
 	kills := 0
@@ -54,6 +52,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 // An interrupt stops up cleanly, says so with its exit code, and prints how to
 // go on.
 func TestInterruptedSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
 	p, _ := perform(t)
 	cmd := p.Command(t.Context(), "up", p.Stage.Env, "--yes", "--output", "json")
 	var words bytes.Buffer

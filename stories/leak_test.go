@@ -20,8 +20,9 @@ import (
 // log, request log, process argument or stored object of a whole life. Every
 // single one is searched for.
 func TestNoSecretLeaks(t *testing.T) {
+	t.Parallel()
 	kubectl, talosctl := program.Need(t, "kubectl"), program.Need(t, "talosctl")
-	p, e := performOn(t, withReplica(t, "../examples/private"))
+	p, e := performOn(t, withReplica(t, example))
 	secrets := append(bundleSecrets(t, p), vault.NewSecret(p.Access.ElsewhereSecret))
 	arguments := watchArguments(t)
 	env := p.Stage.Env

@@ -38,6 +38,7 @@ func locked(t *testing.T, p *rehearsal.Play) string {
 // Of two ups at once one wins and the other is refused with the winner's name;
 // so is a destroy. Afterwards there is one estate and no lock.
 func TestTwoRunsAtOnce(t *testing.T) {
+	t.Parallel()
 	p, e := performOn(t, small)
 	code, words := held(t, p, func(up *os.Process) {
 		id := locked(t, p)
@@ -63,6 +64,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 
 // A run whose lock is removed stops before its next change; the next one goes on.
 func TestUnlockStopsARun(t *testing.T) {
+	t.Parallel()
 	p, e := performOn(t, small)
 	code, words := held(t, p, func(*os.Process) {
 		play(t, p, 0, "unlock", p.Stage.Env, locked(t, p))
@@ -77,6 +79,7 @@ func TestUnlockStopsARun(t *testing.T) {
 // Field report 60: the run after a kill -9 on the same machine begins at once,
 // and says whose lock it took over.
 func TestFieldReport60TheNextRunTakesTheLockOver(t *testing.T) {
+	t.Parallel()
 	p, e := performOn(t, small)
 	var id string
 	if code, words := held(t, p, func(up *os.Process) {
@@ -101,6 +104,7 @@ func TestFieldReport60TheNextRunTakesTheLockOver(t *testing.T) {
 // after the other on one region: the next run always gets the lock, and when
 // destroy gets through neither bucket nor lock is left.
 func TestKilledAtEveryChangeOfTheLock(t *testing.T) {
+	t.Parallel()
 	p, e := performOn(t, small)
 	empty := census(t, p)
 	kills := 0

@@ -27,6 +27,7 @@ import (
 //
 //	go test ./stories -run TestScenes/slow-learner
 func TestScenes(t *testing.T) {
+	t.Parallel()
 	program.Need(t, "kube-apiserver")
 	program.Need(t, "talosctl")
 	testscript.Run(t, testscript.Params{Dir: "testdata/scenes", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})

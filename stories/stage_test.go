@@ -21,13 +21,13 @@ import (
 // perform sets a stage for the example estate and opens the region on it.
 func perform(t *testing.T) (*rehearsal.Play, *estate.Estate) {
 	t.Helper()
-	return performOn(t, "../examples/private")
+	return performOn(t, example)
 }
 
 // performOn does it for the estate in a folder.
 func performOn(t *testing.T, dir string) (*rehearsal.Play, *estate.Estate) {
 	t.Helper()
-	t.Setenv("BASTIDE_TOOLS", filepath.Dir(program.Need(t, "kube-apiserver")))
+	program.Need(t, "kube-apiserver")
 	e, err := estate.Load(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,8 @@
 // Package stories runs the real binary as a user does: one script per command
 // of the README, each with its output as text, so that a change of behaviour is
 // a diff that a person can read. Scripts that raise an estate run the simulated
-// region, its etcd and its kube-apiserver for real.
+// region, its etcd and its kube-apiserver for real. All of them have regions of
+// their own and wait more than they compute, so they run beside each other.
 //
 //	go test ./stories -run TestStories/plan       one story
 //	go test ./stories -update                     rewrite the expected output
@@ -9,6 +10,7 @@ package stories
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +28,9 @@ var bastide string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *seed == 0 {
+		*seed = rand.Uint64() // once, because tests that run at a time share it
+	}
 	os.Exit(run(m))
 }
 
@@ -50,6 +55,7 @@ func run(m *testing.M) int {
 // TestStories runs the scripts. Those under testdata/script need nothing but
 // the binary; those under testdata/estate raise one and need kube-apiserver.
 func TestStories(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setup, UpdateScripts: *update, Cmds: commands, RequireExplicitExec: true})
 }
 
@@ -90,6 +96,7 @@ func setup(env *testscript.Env) error {
 // need the programs that make builds; without them they are skipped, except in
 // CI, where that is a failure.
 func TestEstate(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"kube-apiserver", "kubectl", "talosctl", "scw"} {
 		program.Need(t, name)
 	}

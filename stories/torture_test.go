@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"bastide/internal/estate"
@@ -32,6 +33,7 @@ const sampled = 4
 // each, and piles up what kills leave behind: every run takes the lock over from
 // the one before.
 func TestKilledAtTheFirstChangeAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	p, e := perform(t)
 	empty := census(t, p)
 	ups := chain(t, p, "up", p.Stage.Env, "--yes")
@@ -129,6 +131,7 @@ func nothingLeft(t *testing.T, p *rehearsal.Play, empty string) {
 // again, the estate is compared with one that was never killed, then destroy is
 // killed at its mth change and run again. Without -whole a few are drawn by seed.
 func TestKilledAtEveryChange(t *testing.T) {
+	t.Parallel()
 	little := untouched(t, small)
 	if little.destroy.calls > little.up.calls {
 		t.Fatal("destroy makes more changes than up; lives would leave some of them out")
@@ -147,17 +150,21 @@ func TestKilledAtEveryChange(t *testing.T) {
 	if !*whole {
 		lives = draw(t, lives)
 	}
-	ups, downs := 0, 0
-	for _, l := range lives {
-		t.Run(fmt.Sprintf("%s up %s, destroy %s", l.of.estate.Name, l.up, l.destroy), func(t *testing.T) {
-			up, down := l.live(t)
-			ups, downs = ups+up, downs+down
-		})
+	var ups, downs atomic.Int64
+	t.Run("lives", func(t *testing.T) {
+		for _, l := range lives {
+			t.Run(fmt.Sprintf("%s up %s, destroy %s", l.of.estate.Name, l.up, l.destroy), func(t *testing.T) {
+				t.Parallel()
+				up, down := l.live(t)
+				ups.Add(int64(up))
+				downs.Add(int64(down))
+			})
+		}
+	})
+	if ups.Load() == 0 || downs.Load() == 0 {
+		t.Errorf("%d kills hit up and %d destroy", ups.Load(), downs.Load())
 	}
-	if ups == 0 || downs == 0 {
-		t.Errorf("%d kills hit up and %d destroy", ups, downs)
-	}
-	t.Logf("up: %d kills survived, destroy: %d kills survived (a life for each, %d of %d)", ups, downs, len(lives), all)
+	t.Logf("up: %d kills survived, destroy: %d kills survived (a life for each, %d of %d)", ups.Load(), downs.Load(), len(lives), all)
 }
 
 // tortured is an estate and what an undisturbed life of it was like.
@@ -244,9 +251,6 @@ func (x *tortured) lives(first int) []life {
 // draw takes a sample by the seed, which is printed.
 func draw(t *testing.T, from []life) []life {
 	t.Helper()
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
 	t.Logf("seed %d", *seed)
 	r := rand.New(rand.NewPCG(*seed, 1))
 	var out []life
