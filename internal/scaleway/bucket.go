@@ -27,6 +27,8 @@ type bucket struct {
 	name    string
 	created time.Time
 	listed  bool   // the project's listing of buckets has it
+	there   bool   // it answers to its name
+	refused error  // why its tags may not be read
 	taken   string // why it cannot be read: it is somebody else's
 	unread  bool   // the project has it, and whose it is may not be read
 	marks   map[string]string

@@ -42,9 +42,32 @@ func (a BucketAccess) String() string {
 // not count: its permission is another than that of buckets.
 func (o *ObjectStorage) AccessTo(ctx context.Context, bucket string) (BucketAccess, error) {
 	var a BucketAccess
+	readings := []func(context.Context) error{
+		into(&a.Grants, func(ctx context.Context) ([]string, error) { return o.grantsTo(ctx, bucket) }),
+		func(ctx context.Context) error {
+			text, err := o.Client.Client.GetBucketPolicy(ctx, bucket) // "" without one
+			if objectCode(err, "AccessDenied") {
+				return nil
+			}
+			if err != nil || text == "" {
+				return err
+			}
+			whole, err := parsePolicy([]byte(text))
+			if err == nil {
+				a.rest, a.Policy = whole.closed()
+			}
+			return err
+		},
+	}
+	err := together(ctx, len(readings), func(ctx context.Context, i int) error { return readings[i](ctx) })
+	return a, err
+}
+
+// grantsTo are the grants of a bucket's ACL to groups of everybody.
+func (o *ObjectStorage) grantsTo(ctx context.Context, bucket string) (out []string, err error) {
 	answer, err := o.ofACL(ctx, http.MethodGet, bucket, "")
 	if err != nil {
-		return a, err
+		return nil, err
 	}
 	var acl struct {
 		XMLName xml.Name `xml:"AccessControlPolicy"`
@@ -54,26 +77,14 @@ func (o *ObjectStorage) AccessTo(ctx context.Context, bucket string) (BucketAcce
 		} `xml:"AccessControlList>Grant"`
 	}
 	if err := xml.Unmarshal(answer, &acl); err != nil {
-		return a, fmt.Errorf("the answer about who may use the bucket %s is not one: %w", bucket, err)
+		return nil, fmt.Errorf("the answer about who may use the bucket %s is not one: %w", bucket, err)
 	}
 	for _, g := range acl.Grants {
 		if g.URI != "" {
-			a.Grants = append(a.Grants, g.URI[strings.LastIndex(g.URI, "/")+1:]+" "+g.Permission)
+			out = append(out, g.URI[strings.LastIndex(g.URI, "/")+1:]+" "+g.Permission)
 		}
 	}
-	text, err := o.Client.Client.GetBucketPolicy(ctx, bucket) // "" without one
-	if err != nil || text == "" {
-		if objectCode(err, "AccessDenied") {
-			err = nil
-		}
-		return a, err
-	}
-	whole, err := parsePolicy([]byte(text))
-	if err != nil {
-		return a, err
-	}
-	a.rest, a.Policy = whole.closed()
-	return a, nil
+	return out, nil
 }
 
 // Close makes a bucket private: its ACL as a whole, and of its policy what lets

@@ -3,6 +3,7 @@ package scaleway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -47,58 +48,85 @@ func (c *Cloud) findBuckets(ctx context.Context) ([]*bucket, error) {
 	}
 }
 
-// lookForBuckets lists the buckets and reads each once. Where the listing and a
-// reading contradict each other, odd says how.
+// lookForBuckets lists the buckets and reads each once, those with a known name
+// while the listing is under way. Where the listing and a reading contradict each
+// other, odd says how.
 func (c *Cloud) lookForBuckets(ctx context.Context) (out []*bucket, odd string, err error) {
-	all, err := c.objects.Client.ListBuckets(ctx)
-	if err != nil {
-		return nil, "", c.objects.CannotTell("the buckets could not be listed", err)
+	found := c.namedBuckets()
+	known := map[string]*bucket{c.estate.BucketName(): nil}
+	for _, b := range found {
+		known[b.name] = b
 	}
-	var found []*bucket
-	known := map[string]bool{c.estate.BucketName(): true}
-	add := func(b *bucket) {
-		if !known[b.name] {
-			known[b.name] = true
-			found = append(found, b)
+	var all []minio.BucketInfo
+	named := len(found)
+	if err := together(ctx, 1+named, func(ctx context.Context, i int) (err error) {
+		if i < named {
+			return c.lookAtBucket(ctx, found[i])
 		}
-	}
-	for _, b := range all {
-		add(&bucket{name: b.Name, created: b.CreationDate, listed: true})
-	}
-	for _, b := range c.estate.Services.Buckets {
-		add(&bucket{name: b.Name})
-	}
-	c.metBuckets.Range(func(name, _ any) bool { add(&bucket{name: name.(string)}); return true })
-	there := make([]bool, len(found))
-	if err := together(ctx, len(found), func(ctx context.Context, i int) (err error) {
-		there[i], err = c.readBucket(ctx, found[i])
-		return err
+		if all, err = c.objects.Client.ListBuckets(ctx); err != nil {
+			return c.objects.CannotTell("the buckets could not be listed", err)
+		}
+		return nil
 	}); err != nil {
 		return nil, "", err
 	}
-	for i, b := range found {
+	for _, listed := range all {
+		b, seen := known[listed.Name]
+		if !seen {
+			b = &bucket{name: listed.Name}
+			found = append(found, b)
+		}
+		if b != nil {
+			b.listed, b.created = true, listed.CreationDate
+		}
+	}
+	rest := found[named:]
+	if err := together(ctx, len(rest), func(ctx context.Context, i int) error { return c.lookAtBucket(ctx, rest[i]) }); err != nil {
+		return nil, "", err
+	}
+	for _, b := range found {
+		if err := c.refusedTags(b); err != nil {
+			return nil, "", err
+		}
 		switch {
-		case there[i] && !b.listed && b.taken == "":
+		case b.there && !b.listed && b.taken == "":
 			odd = fmt.Sprintf("the listing lacks the bucket %s, which answers to its name", b.name)
-		case !there[i] && b.listed:
+		case !b.there && b.listed:
 			odd = fmt.Sprintf("the listing has the bucket %s, which does not answer to its name", b.name)
 		}
-		if there[i] {
+		if b.there {
 			out = append(out, b)
 		}
 	}
 	return out, odd, nil
 }
 
+// namedBuckets are the file's and those that were met, each once.
+func (c *Cloud) namedBuckets() (out []*bucket) {
+	names := map[string]bool{}
+	for _, b := range c.estate.Services.Buckets {
+		names[b.Name] = true
+	}
+	c.metBuckets.Range(func(name, _ any) bool { names[name.(string)] = true; return true })
+	delete(names, c.estate.BucketName())
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, &bucket{name: name})
+	}
+	return out
+}
+
 // refusedTags is a bucket whose tags may not be read. The key's project has it
 // if it was listed, and it was the estate's if it was met before: then whose it
 // is is unknown. Another's has the name otherwise.
-func (c *Cloud) refusedTags(b *bucket, err error) error {
+func (c *Cloud) refusedTags(b *bucket) error {
+	if b.refused == nil {
+		return nil
+	}
 	_, met := c.metBuckets.Load(b.name)
 	wanted := slices.ContainsFunc(c.estate.Services.Buckets, func(f estate.Bucket) bool { return f.Name == b.name })
 	switch {
 	case met, b.listed && wanted:
-		return c.objects.CannotTell(fmt.Sprintf("whose the bucket %s is could not be read", b.name), err)
+		return c.objects.CannotTell(fmt.Sprintf("whose the bucket %s is could not be read", b.name), b.refused)
 	case b.listed:
 		b.unread = true
 	}
@@ -108,34 +136,47 @@ func (c *Cloud) refusedTags(b *bucket, err error) error {
 
 // readBucket tells whose a bucket is, and how it is set where it is the estate's.
 func (c *Cloud) readBucket(ctx context.Context, b *bucket) (exists bool, err error) {
+	if err := c.lookAtBucket(ctx, b); err != nil {
+		return b.there, err
+	}
+	return b.there, c.refusedTags(b)
+}
+
+// lookAtBucket is readBucket without a judgement of a bucket whose tags may not be
+// read, for which it matters whether it is listed.
+func (c *Cloud) lookAtBucket(ctx context.Context, b *bucket) error {
 	have, err := c.objects.Client.GetBucketTagging(ctx, b.name)
+	b.there = true
 	switch {
 	case objectCode(err, "NoSuchBucket"):
-		return false, nil
+		b.there = false
+		return nil
 	case objectCode(err, "AccessDenied"):
-		return true, c.refusedTags(b, err)
+		b.refused = err
+		return nil
 	case objectCode(err, "NoSuchTagSet"):
 		have = nil
 	case err != nil:
-		return false, c.objects.CannotTell(fmt.Sprintf("the bucket %s could not be read", b.name), err)
+		return c.objects.CannotTell(fmt.Sprintf("the bucket %s could not be read", b.name), err)
 	}
 	if have != nil {
 		b.marks = have.ToMap()
 	}
-	switch {
+	switch err = nil; {
 	case len(b.marks) == 0:
 		b.empty, err = c.emptyBucket(ctx, b.name)
-	case b.marks[bucketEstate] == c.estate.Name:
+	case b.ours(c.estate.Name):
 		b.spec, err = c.bucketSettings(ctx, b.name)
 		b.spec.Tags = usersOf(b.marks)
 	}
 	if objectCode(err, "NoSuchBucket") {
-		return false, nil // it was being deleted and is gone now
+		b.there = false // it was being deleted and is gone now
+		return nil
 	}
 	if err != nil {
-		err = c.objects.CannotTell(fmt.Sprintf("the bucket %s could not be read", b.name), err)
+		return c.objects.CannotTell(fmt.Sprintf("the bucket %s could not be read", b.name), err)
 	}
-	return true, err
+	return nil
 }
 
 func (c *Cloud) emptyBucket(ctx context.Context, name string) (bool, error) {

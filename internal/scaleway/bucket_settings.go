@@ -19,40 +19,55 @@ const (
 	versioningOff = "disabled"
 )
 
-// bucketSettings reads what bastide sets of a bucket, tags aside.
+// bucketSettings reads what bastide sets of a bucket, tags aside: one call for
+// each setting, all at the same time.
 func (c *Cloud) bucketSettings(ctx context.Context, name string) (blueprint.Bucket, error) {
 	spec := blueprint.Bucket{Versioning: versioningOff}
-	access, err := c.objects.AccessTo(ctx, name)
-	if err != nil {
-		return spec, err
+	readings := []func(context.Context) error{
+		func(ctx context.Context) error {
+			access, err := c.objects.AccessTo(ctx, name)
+			spec.Access = access.String()
+			return err
+		},
+		func(ctx context.Context) error {
+			v, err := c.objects.Client.GetBucketVersioning(ctx, name)
+			if v.Enabled() {
+				spec.Versioning = versioningOn
+			}
+			return err
+		},
+		into(&spec.Lifecycle, func(ctx context.Context) ([]string, error) { return c.bucketLifecycle(ctx, name) }),
+		into(&spec.CORS, func(ctx context.Context) ([]string, error) { return c.bucketCORS(ctx, name) }),
 	}
-	spec.Access = access.String()
-	v, err := c.objects.Client.GetBucketVersioning(ctx, name)
-	if err != nil {
-		return spec, err
-	}
-	if v.Enabled() {
-		spec.Versioning = versioningOn
-	}
+	err := together(ctx, len(readings), func(ctx context.Context, i int) error { return readings[i](ctx) })
+	return spec, err
+}
+
+func (c *Cloud) bucketLifecycle(ctx context.Context, name string) (out []string, err error) {
 	rules, err := c.objects.Client.GetBucketLifecycle(ctx, name)
-	if err != nil && !objectCode(err, "NoSuchLifecycleConfiguration") {
-		return spec, err
+	if objectCode(err, "NoSuchLifecycleConfiguration") {
+		return nil, nil
 	}
-	if err == nil {
-		for _, r := range rules.Rules {
-			spec.Lifecycle = append(spec.Lifecycle, lifecycleText(r))
-		}
-		slices.Sort(spec.Lifecycle)
+	if err != nil {
+		return nil, err
 	}
-	open, err := c.objects.Client.GetBucketCors(ctx, name)
+	for _, r := range rules.Rules {
+		out = append(out, lifecycleText(r))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (c *Cloud) bucketCORS(ctx context.Context, name string) (out []string, err error) {
+	open, err := c.objects.Client.GetBucketCors(ctx, name) // nil without any
 	if err != nil || open == nil {
-		return spec, err
+		return nil, err
 	}
 	for _, r := range open.CORSRules {
-		spec.CORS = append(spec.CORS, blueprint.CORSText(estate.CORSRule{Origins: r.AllowedOrigin, Methods: r.AllowedMethod,
+		out = append(out, blueprint.CORSText(estate.CORSRule{Origins: r.AllowedOrigin, Methods: r.AllowedMethod,
 			Headers: r.AllowedHeader, ExposeHeaders: r.ExposeHeader, MaxAgeSeconds: r.MaxAgeSeconds}))
 	}
-	return spec, nil
+	return out, nil
 }
 
 // correctBucket sets what is not as wanted. Each call sets one of the settings

@@ -197,12 +197,16 @@ func holdsList(res *http.Response) error {
 	return errors.New("the answer to a listing holds no list")
 }
 
-// together calls f for 0 to n-1 at the same time, at most 16 at once, and
-// returns the first error after all have ended. An error cancels the others.
+// atOnce is how many calls one reading makes at the same time: more than there
+// are kinds of things, so that no listing waits for another one of them.
+const atOnce = 32
+
+// together calls f for 0 to n-1 at the same time, at most atOnce, and returns the
+// first error after all have ended. An error cancels the others.
 func together(ctx context.Context, n int, f func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	slots := make(chan struct{}, 16)
+	slots := make(chan struct{}, atOnce)
 	errs := make(chan error, n)
 	for i := range n {
 		go func() {
