@@ -88,20 +88,15 @@ func (s *scene) round(ctx context.Context, c config) (planRound, error) {
 }
 
 func (s *scene) once(ctx context.Context) (planRound, error) {
-	before, err := s.calls(ctx, 0)
-	if err != nil {
+	if _, err := s.calls(ctx); err != nil { // those before
 		return planRound{}, err
-	}
-	mark := 0
-	if len(before) > 0 {
-		mark = before[len(before)-1].Seq
 	}
 	// Exit code 0 means that there is nothing to do: the estate is whole.
 	o, err := s.bastide(ctx, "plan", s.Stage.Env, "--exit-code")
 	if err != nil {
 		return planRound{}, err
 	}
-	calls, err := s.calls(ctx, mark)
+	calls, err := s.calls(ctx)
 	if err != nil {
 		return planRound{}, err
 	}

@@ -26,6 +26,7 @@ const controlPlanes = 3
 type scene struct {
 	*rehearsal.Play
 	name string
+	seen int // the last call of the region's log that was read
 }
 
 var poolCount = regexp.MustCompile(`(?m)^(\s+)count: \d+$`)
@@ -70,7 +71,7 @@ func open(ctx context.Context, c config, nodes int, speed float64) (*scene, erro
 	if err != nil {
 		return nil, err
 	}
-	return &scene{play, e.Name}, nil
+	return &scene{Play: play, name: e.Name}, nil
 }
 
 // outcomeOf is how one run of a command went.
@@ -119,10 +120,15 @@ func (r request) span() span {
 // rpc says whether it is a call of a node's Talos API.
 func (r request) rpc() bool { return r.Method == "RPC" }
 
-// calls are the calls since a sequence number.
-func (s *scene) calls(ctx context.Context, since int) ([]request, error) {
+// calls are the calls since they were last asked for. The whole log each time
+// would leave the region, while it is measured, with the garbage of it.
+func (s *scene) calls(ctx context.Context) ([]request, error) {
 	var log []request
-	return log, s.Page(ctx, fmt.Sprintf("/sim/requests?since=%d", since), &log)
+	err := s.Page(ctx, fmt.Sprintf("/sim/requests?since=%d", s.seen), &log)
+	if len(log) > 0 {
+		s.seen = log[len(log)-1].Seq
+	}
+	return log, err
 }
 
 // slow makes the region add a delay, in real time, to every call of Scaleway's
