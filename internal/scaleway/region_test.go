@@ -103,7 +103,10 @@ func objects(t testing.TB, region *api.Region, served *traffic, speed float64) s
 	t.Helper()
 	store, err := s3.New(s3.Options{Dir: t.TempDir(), Region: "fr-par", Clock: clock.New(speed), Watch: objectCalls{region},
 		Keys: func(string) (s3.Key, bool) {
-			return s3.Key{Secret: "22222222-2222-4222-8222-222222222222", Project: project}, true
+			const secret = "22222222-2222-4222-8222-222222222222"
+			return s3.Key{Secret: secret, Project: project, May: func(need s3.Right) (bool, string) {
+				return region.ObjectRight(secret, string(need.Thing), string(need.Action))
+			}}, true
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +129,7 @@ type objectCalls struct{ *api.Region }
 
 func (c objectCalls) Begin(req *http.Request, path, query string) func(s3.End) {
 	end := c.Outside("s3", path, query, req)
-	return func(e s3.End) { end(e.Status, nil, e.Fault, string(e.Killed)) }
+	return func(e s3.End) { end(e.Status, nil, e.Fault, string(e.Killed), e.Ruled) }
 }
 
 // traffic counts the calls that a region is working on.

@@ -30,6 +30,6 @@ func (c factoryCalls) Begin(req *http.Request, query string) func(factory.End) {
 		if e.Made != "" {
 			effects = append(effects, api.Effect{Verb: "created", Kind: "schematic", ID: e.Made})
 		}
-		end(e.Status, effects, e.Fault, e.Killed)
+		end(e.Status, effects, e.Fault, e.Killed, "")
 	}
 }

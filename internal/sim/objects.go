@@ -17,7 +17,9 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 		if access != o.Access.AccessKey {
 			secret, project, known = region.KeyMade(access)
 		}
-		return s3.Key{Secret: secret, Project: project, Deny: region.ObjectsDenied(secret)}, known
+		return s3.Key{Secret: secret, Project: project, May: func(need s3.Right) (bool, string) {
+			return region.ObjectRight(secret, string(need.Thing), string(need.Action))
+		}}, known
 	}
 	store, err := s3.New(s3.Options{
 		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region, "s3"}, Log: o.Log,
@@ -65,6 +67,6 @@ func (c objectCalls) Begin(req *http.Request, path, query string) func(s3.End) {
 		for i, one := range e.Effects {
 			effects[i] = api.Effect(one)
 		}
-		end(e.Status, effects, e.Fault, string(e.Killed))
+		end(e.Status, effects, e.Fault, string(e.Killed), e.Ruled)
 	}
 }

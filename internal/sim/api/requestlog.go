@@ -82,16 +82,17 @@ func (e logEntry) finish(a answer, f *fault.HTTP) {
 // Outside notes a call of another room's server, such as object storage, beside
 // those of the API. The function that it returns ends the entry; a status of 0
 // means that the connection was cut, and killed says when the caller was, before
-// or after the call took effect, if it was.
-func (r *Region) Outside(host, path, query string, req *http.Request) func(status int, effects []Effect, f *fault.HTTP, killed string) {
+// or after the call took effect, if it was; ruled names the rule that took a
+// right from the call's key.
+func (r *Region) Outside(host, path, query string, req *http.Request) func(status int, effects []Effect, f *fault.HTTP, killed, ruled string) {
 	entry := r.log.begin(req)
 	r.log.mu.Lock()
 	entry.Host, entry.Path, entry.Query = host, path, query
 	entry.Mutating = entry.Mutating && req.Method != http.MethodOptions
 	r.log.mu.Unlock()
 	moments := map[string]string{"before": killedBefore, "after": killedAfter}
-	return func(status int, effects []Effect, f *fault.HTTP, killed string) {
-		entry.finish(answer{status: status, effects: effects, cut: status == 0, killed: moments[killed]}, f)
+	return func(status int, effects []Effect, f *fault.HTTP, killed, ruled string) {
+		entry.finish(answer{status: status, effects: effects, cut: status == 0, killed: moments[killed], fault: ruled}, f)
 	}
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/sha1"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,8 +13,9 @@ import (
 // Credential is what a secret key may do. The zero value may do everything.
 type Credential struct {
 	// Deny takes rights away: a product as in its URL ("lb", "iam"), a product
-	// and an action ("lb:write", "block:read"), or all that an IAM permission
-	// set gives ("SecretManagerSecretAccess").
+	// and an action ("lb:write", "block:read"; of object storage write is all
+	// that changes something and read all else), or all that an IAM permission set
+	// gives ("SecretManagerSecretAccess").
 	Deny []string `json:"deny,omitempty"`
 	// PermissionSets are the only ones that the key has, by IAM's names; nil
 	// means all.
@@ -54,104 +54,30 @@ func (k Credential) may(r right) bool {
 // denied says whether a list of products, actions and permission sets holds a right.
 func denied(names []string, r right) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
-		return n == r.product || n == r.product+":"+r.action || n == r.product+":write" && r.action != "read" && r.action != "access" || gives(n, r)
+		return n == r.product || n == r.product+":"+r.action || n == r.product+":write" && r.changes() ||
+			n == r.product+":read" && r.action == "list" || gives(n, r)
 	})
 }
 
+// changes says whether a right is to change something.
+func (r right) changes() bool {
+	return r.action != "read" && r.action != "access" && r.action != "list"
+}
+
 // right is what a call needs. The actions of most products are read and write;
-// those of secrets are finer, since who may list them need not see them.
+// those of secrets are finer, since who may list them need not see them, and
+// those of object storage are as its own table has them.
 type right struct {
 	product string // as in the URL
-	action  string // read, write; of secrets also access, create, delete
+	action  string // read, write; of secrets also access, create, delete, restore; of objects list, create, delete
 	kind    string // the resource that a refusal names
 }
 
 var (
 	products = []string{"instance", "block", "vpc", "ipam", "vpc-gw", "lb", "rdb", "object", "registry", "secret-manager", "domain", "iam", "account",
 		"baremetal", "flexible-ip", "marketplace", "product-catalog"}
-	actions = []string{"read", "write", "access", "create", "delete"}
+	actions = []string{"read", "list", "write", "access", "create", "delete", "restore"}
 )
-
-// permissionSet is a bundle of rights under the name that IAM gives it.
-type permissionSet struct {
-	name    string
-	scope   string // projects, organization
-	product string // empty for all that belongs to projects
-	actions []string
-	only    string // the kind of resource, when it is not all of the product
-}
-
-var (
-	reading = []string{"read"}
-	writing = []string{"write"}
-	whole   = []string{"read", "write", "access", "create", "delete"}
-)
-
-// permissionSets are those for what an estate is made of, and some more.
-var permissionSets = []permissionSet{
-	{"AllProductsFullAccess", "projects", "", whole, ""}, {"AllProductsReadOnly", "projects", "", reading, ""},
-	{"InstancesFullAccess", "projects", "instance", whole, ""}, {"InstancesReadOnly", "projects", "instance", reading, ""},
-	{"BlockStorageFullAccess", "projects", "block", whole, ""}, {"BlockStorageReadOnly", "projects", "block", reading, ""},
-	{"VPCFullAccess", "projects", "vpc", whole, ""}, {"VPCReadOnly", "projects", "vpc", reading, ""},
-	{"PrivateNetworksFullAccess", "projects", "vpc", whole, "private_network"}, {"PrivateNetworksReadOnly", "projects", "vpc", reading, "private_network"},
-	{"IPAMFullAccess", "projects", "ipam", whole, ""}, {"IPAMReadOnly", "projects", "ipam", reading, ""},
-	{"VPCGatewayFullAccess", "projects", "vpc-gw", whole, ""}, {"VPCGatewayReadOnly", "projects", "vpc-gw", reading, ""},
-	{"LoadBalancersFullAccess", "projects", "lb", whole, ""}, {"LoadBalancersReadOnly", "projects", "lb", reading, ""},
-	{"RelationalDatabasesFullAccess", "projects", "rdb", whole, ""}, {"RelationalDatabasesReadOnly", "projects", "rdb", reading, ""},
-	{"ObjectStorageFullAccess", "projects", "object", whole, ""}, {"ObjectStorageReadOnly", "projects", "object", reading, ""},
-	{"ObjectStorageObjectsRead", "projects", "object", reading, ""}, {"ObjectStorageBucketsRead", "projects", "object", reading, ""},
-	{"ObjectStorageObjectsWrite", "projects", "object", writing, ""}, {"ObjectStorageBucketsWrite", "projects", "object", writing, ""},
-	{"ObjectStorageObjectsDelete", "projects", "object", writing, ""}, {"ObjectStorageBucketsDelete", "projects", "object", writing, ""},
-	{"ContainerRegistryFullAccess", "projects", "registry", whole, ""}, {"ContainerRegistryReadOnly", "projects", "registry", reading, ""},
-	{"SecretManagerFullAccess", "projects", "secret-manager", whole, ""}, {"SecretManagerReadOnly", "projects", "secret-manager", reading, ""},
-	{"SecretManagerSecretAccess", "projects", "secret-manager", []string{"access"}, ""},
-	{"SecretManagerSecretCreate", "projects", "secret-manager", []string{"create"}, ""},
-	{"SecretManagerSecretWrite", "projects", "secret-manager", []string{"write"}, ""},
-	{"SecretManagerSecretDelete", "projects", "secret-manager", []string{"delete"}, ""},
-	{"DomainsDNSFullAccess", "projects", "domain", whole, ""}, {"DomainsDNSReadOnly", "projects", "domain", reading, ""},
-	{"ElasticMetalFullAccess", "projects", "baremetal", whole, ""}, {"ElasticMetalReadOnly", "projects", "baremetal", reading, ""},
-	{"SSHKeysFullAccess", "projects", "iam", whole, "ssh_key"}, {"SSHKeysReadOnly", "projects", "iam", reading, "ssh_key"},
-	{"IAMManager", "organization", "iam", whole, ""}, {"IAMReadOnly", "organization", "iam", reading, ""},
-	{"ProjectManager", "organization", "account", whole, ""}, {"ProjectReadOnly", "organization", "account", reading, ""},
-	// Of products that are not here; policies may name them.
-	{"OrganizationReadOnly", "organization", "organization", reading, ""}, {"BillingManager", "organization", "billing", whole, ""},
-	{"BillingReadOnly", "organization", "billing", reading, ""}, {"SupportTicketReadOnly", "organization", "support", reading, ""},
-	{"ContainersFullAccess", "projects", "containers", whole, ""}, {"ContainersReadOnly", "projects", "containers", reading, ""},
-	{"FunctionsFullAccess", "projects", "functions", whole, ""}, {"FunctionsReadOnly", "projects", "functions", reading, ""},
-	{"KubernetesFullAccess", "projects", "k8s", whole, ""}, {"KubernetesReadOnly", "projects", "k8s", reading, ""},
-	{"ObservabilityFullAccess", "projects", "cockpit", whole, ""}, {"ObservabilityReadOnly", "projects", "cockpit", reading, ""},
-	{"ObjectStorageBucketPolicyFullAccess", "projects", "object-policy", whole, ""},
-}
-
-func (s permissionSet) id() string {
-	sum := sha1.Sum([]byte("permission set " + s.name))
-	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
-}
-
-func permissionSetNamed(name string) (permissionSet, bool) {
-	for _, s := range permissionSets {
-		if s.name == name {
-			return s, true
-		}
-	}
-	return permissionSet{}, false
-}
-
-// gives says whether a permission set has a right. SSH keys are not among the
-// products, and not for who manages people and keys of the API.
-func gives(name string, r right) bool {
-	s, ok := permissionSetNamed(name)
-	switch {
-	case !ok || !slices.Contains(s.actions, r.action):
-		return false
-	case s.product == "":
-		return r.product != "iam" && r.product != "account"
-	case s.only == "" && (r.kind == "ssh_key" || r.kind == "private_network"):
-		return false // these have permission sets of their own
-	}
-	return s.product == r.product && (s.only == "" || s.only == r.kind)
-}
 
 // right is what the call in hand needs.
 func (c *call) right() right {
@@ -177,8 +103,10 @@ func secretAction(method string, segments []string) string {
 		return "read"
 	case method == http.MethodDelete:
 		return "delete"
-	case method == http.MethodPost && last == "secrets":
-		return "create"
+	case method == http.MethodPost && (last == "secrets" || last == "versions"):
+		return "create" // of a secret and of its versions, as the set's description has it
+	case method == http.MethodPost && last == "restore":
+		return "restore"
 	}
 	return "write"
 }
@@ -276,7 +204,7 @@ func (c *call) permitted(token string, public bool) error {
 		return r.refused()
 	}
 	if rule, hit := c.region.faults.Permission(func(names []string) bool { return denied(names, r) }); hit {
-		c.fault = strings.TrimSpace("permission " + rule)
+		c.fault = ruled(rule)
 		return r.refused()
 	}
 	return nil

@@ -1,5 +1,7 @@
 package api
 
+import "strings"
+
 // Object storage has a protocol, a handler and keys of its own, but the same
 // rights: this is what it asks the region.
 
@@ -14,17 +16,24 @@ func (r *Region) KeyMade(accessKey string) (secretKey, project string, ok bool) 
 	return k.Secret, k.DefaultHome, true
 }
 
-// ObjectsDenied are the actions on object storage, object:read and object:write,
-// that a secret key lacks. One that has expired lacks both.
-func (r *Region) ObjectsDenied(secretKey string) []string {
+// ObjectRight says whether a secret key has the right to an action on buckets,
+// objects or policies, and which rule of the fault script took it away, if one
+// did. A key that has expired has no rights. Each call counts as one that needs
+// the right.
+func (r *Region) ObjectRight(secretKey, thing, action string) (ok bool, rule string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	need := right{product: "object", action: action, kind: thing}
 	k, err := (&call{world: r.world}).credential(secretKey)
-	var denied []string
-	for _, action := range []string{"read", "write"} {
-		if err != nil || !k.may(right{product: "object", action: action}) {
-			denied = append(denied, "object:"+action)
-		}
+	if err != nil || !k.may(need) {
+		return false, ""
 	}
-	return denied
+	name, hit := r.faults.Permission(func(names []string) bool { return denied(names, need) })
+	if hit {
+		rule = ruled(name)
+	}
+	return !hit, rule
 }
+
+// ruled is what the log says of a call from which the fault script took a right.
+func ruled(rule string) string { return strings.TrimSpace("permission " + rule) }

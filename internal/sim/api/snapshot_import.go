@@ -62,7 +62,7 @@ func (c *call) importedObject(bucket, key string) (Object, error) {
 	if e, ok := c.Exports[bucket+"/"+key]; ok {
 		return Object{e.Size, func() (*hardware.TalosImage, error) { return e.Image, nil }}, nil
 	}
-	if k, err := c.credential(c.req.Header.Get("X-Auth-Token")); err != nil || !k.may(right{product: "object", action: "read"}) {
+	if k, err := c.credential(c.req.Header.Get("X-Auth-Token")); err != nil || !k.may(right{product: "object", action: "read", kind: "object"}) {
 		return Object{}, errors.New("the key may not read objects")
 	}
 	if c.opts.Objects == nil {

@@ -1,9 +1,6 @@
 package s3
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // need is what a call wants to do: the action of a bucket policy, and the
 // permission of an ACL that is as good, "" where only the owner may.
@@ -83,18 +80,6 @@ func (c *call) may(b *bucket, key string, n need) error {
 		return nil
 	}
 	return accessDenied("Access Denied.")
-}
-
-// allowedByKey refuses what the region took from the key, whatever it is for.
-func (c *call) allowedByKey() error {
-	action := "object:read"
-	if changes(c.req.Method) {
-		action = "object:write"
-	}
-	if slices.Contains(c.proof.caller.deny, "object") || slices.Contains(c.proof.caller.deny, action) {
-		return accessDenied("Access Denied.")
-	}
-	return nil
 }
 
 // signedIn refuses anonymous callers.

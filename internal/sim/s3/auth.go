@@ -18,15 +18,16 @@ type Key struct {
 	Project string
 	// Projects may be chosen with SCW...@project-id; nil means any.
 	Projects []string
-	// Deny lists what is refused with AccessDenied: "object" for everything,
-	// "object:read" or "object:write".
-	Deny []string
+	// May says whether the key has a right; nil has every right. It is asked once
+	// for each right that a call needs. The rule is that of the fault script which
+	// took it away, if one did.
+	May func(Right) (ok bool, rule string)
 }
 
 // caller is who signed a request; the zero value is nobody.
 type caller struct {
 	project string
-	deny    []string
+	rights  func(Right) (ok bool, rule string)
 }
 
 func (c caller) anonymous() bool { return c.project == "" }
@@ -180,7 +181,7 @@ func (s *Server) verify(r *http.Request, c credential, signed []string, stamp, p
 	if !sameSignature(hex.EncodeToString(mac(k, text)), signature) {
 		return proof{}, signatureDoesNotMatch()
 	}
-	return proof{caller: caller{project, key.Deny}, key: k, seed: signature, stamp: stamp, scope: scope, payload: payload, region: c.region}, nil
+	return proof{caller: caller{project, key.May}, key: k, seed: signature, stamp: stamp, scope: scope, payload: payload, region: c.region}, nil
 }
 
 func signatureDoesNotMatch() *refusal {

@@ -54,6 +54,9 @@ func (c *call) source(ranged bool) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.allowedByKey(Right{Objects, Read}); err != nil { // what it reads is not what it writes
+		return nil, err
+	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	from := &call{s: c.s, req: c.req, proof: c.proof, name: name, key: key, region: c.region, query: url.Values{}, buckets: c.s.buckets}

@@ -50,6 +50,7 @@ type call struct {
 	buckets map[string]*bucket
 	short   int // items to leave off a listing
 	effects []Effect
+	ruled   string // the rule of the fault script that took a right from the key
 }
 
 // ServeHTTP answers one request.
@@ -82,7 +83,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !a.cut {
 		e.Status = a.status
 	}
-	e.Effects = c.effects
+	e.Effects, e.Ruled = c.effects, c.ruled
 	end(e)
 	if cuts := f != nil && f.Cuts(r.ContentLength); !cuts && r.ContentLength < drained && r.Header.Get("Expect") == "" {
 		// What a refused client still sends is read, or it would see a reset
@@ -174,7 +175,7 @@ func (c *call) run(f *fault.HTTP) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.allowedByKey(); err != nil {
+	if err := c.allowedByKey(op.need); err != nil {
 		return nil, err
 	}
 	if op.free {

@@ -45,6 +45,7 @@ type End struct {
 	Status  int // 0 means that the connection was cut
 	Effects []Effect
 	Fault   *fault.HTTP
+	Ruled   string // the rule that took a right from the caller's key
 	// Killed says when the fault script ended the caller, "" where it did not.
 	Killed Killed
 }
