@@ -31,6 +31,7 @@ type bucket struct {
 	refused error  // why its tags may not be read
 	taken   string // why it cannot be read: it is somebody else's
 	unread  bool   // the project has it, and whose it is may not be read
+	hidden  bool   // it is the estate's, and its policy may not be read
 	marks   map[string]string
 	empty   bool // nothing is in it; asked only of one without tags
 	spec    blueprint.Bucket
@@ -71,6 +72,9 @@ func (r *reader) buckets() {
 			r.inv.Unread = append(r.inv.Unread, what)
 			r.inv.Warnings = append(r.inv.Warnings, fmt.Sprintf("the API key may not read %s, so whether it is the estate's is not known", what))
 		case b.ours(r.estate.Name):
+			if b.hidden {
+				r.inv.Warnings = append(r.inv.Warnings, PolicyUnread(b.name))
+			}
 			r.add(Item{Kind: blueprint.KindBucket, Step: step, Name: b.name, CloudID: b.name, Settled: true, Created: b.created, Spec: b.spec})
 		case !b.unfinished():
 			r.inTheWay(step, r.bucketStrange(b))

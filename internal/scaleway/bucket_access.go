@@ -21,6 +21,7 @@ import (
 type BucketAccess struct {
 	Grants []string // of the ACL to groups of everybody, such as "AllUsers READ"
 	Policy bool     // a statement of the policy lets everybody in, under a condition perhaps
+	Unread bool     // the key may not read the policy, so that what it says is not known
 	rest   policy   // the policy without such statements
 }
 
@@ -38,8 +39,14 @@ func (a BucketAccess) String() string {
 	return "public: " + strings.Join(how, ", ")
 }
 
-// AccessTo reads how a bucket is open. A policy that this key may not read does
-// not count: its permission is another than that of buckets.
+// PolicyUnread is the warning about a bucket whose policy the key may not read.
+func PolicyUnread(bucket string) string {
+	return fmt.Sprintf("the API key may not read the policy of the bucket %s, so whether one lets everybody in is not known; the permission set is %s", bucket, setPolicies)
+}
+
+// AccessTo reads how a bucket is open. That this key may not read the policy is
+// no error, because the right to is another than that to buckets, and one that
+// whoever made the key may have had reasons to leave out: it is told.
 func (o *ObjectStorage) AccessTo(ctx context.Context, bucket string) (BucketAccess, error) {
 	var a BucketAccess
 	readings := []func(context.Context) error{
@@ -47,6 +54,7 @@ func (o *ObjectStorage) AccessTo(ctx context.Context, bucket string) (BucketAcce
 		func(ctx context.Context) error {
 			text, err := o.Client.Client.GetBucketPolicy(ctx, bucket) // "" without one
 			if objectCode(err, "AccessDenied") {
+				a.Unread = true
 				return nil
 			}
 			if err != nil || text == "" {

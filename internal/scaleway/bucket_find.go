@@ -166,7 +166,7 @@ func (c *Cloud) lookAtBucket(ctx context.Context, b *bucket) error {
 	case len(b.marks) == 0:
 		b.empty, err = c.emptyBucket(ctx, b.name)
 	case b.ours(c.estate.Name):
-		b.spec, err = c.bucketSettings(ctx, b.name)
+		b.spec, b.hidden, err = c.bucketSettings(ctx, b.name)
 		b.spec.Tags = usersOf(b.marks)
 	}
 	if objectCode(err, "NoSuchBucket") {

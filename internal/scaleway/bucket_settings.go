@@ -19,14 +19,15 @@ const (
 	versioningOff = "disabled"
 )
 
-// bucketSettings reads what bastide sets of a bucket, tags aside: one call for
-// each setting, all at the same time.
-func (c *Cloud) bucketSettings(ctx context.Context, name string) (blueprint.Bucket, error) {
-	spec := blueprint.Bucket{Versioning: versioningOff}
+// bucketSettings reads what bastide sets of a bucket, tags aside, and says
+// whether its policy was kept from it: one call for each setting, all at the same
+// time.
+func (c *Cloud) bucketSettings(ctx context.Context, name string) (spec blueprint.Bucket, hidden bool, err error) {
+	spec.Versioning = versioningOff
 	readings := []func(context.Context) error{
 		func(ctx context.Context) error {
 			access, err := c.objects.AccessTo(ctx, name)
-			spec.Access = access.String()
+			spec.Access, hidden = access.String(), access.Unread
 			return err
 		},
 		func(ctx context.Context) error {
@@ -39,8 +40,8 @@ func (c *Cloud) bucketSettings(ctx context.Context, name string) (blueprint.Buck
 		into(&spec.Lifecycle, func(ctx context.Context) ([]string, error) { return c.bucketLifecycle(ctx, name) }),
 		into(&spec.CORS, func(ctx context.Context) ([]string, error) { return c.bucketCORS(ctx, name) }),
 	}
-	err := together(ctx, len(readings), func(ctx context.Context, i int) error { return readings[i](ctx) })
-	return spec, err
+	err = together(ctx, len(readings), func(ctx context.Context, i int) error { return readings[i](ctx) })
+	return spec, hidden, err
 }
 
 func (c *Cloud) bucketLifecycle(ctx context.Context, name string) (out []string, err error) {

@@ -33,6 +33,13 @@ func (o *ObjectStorage) CannotTell(what string, err error) error {
 	return outcome.CannotTell(what, why, strings.Replace(do, again, readAgain, 1)).Because(err)
 }
 
+// ObjectRefused says that object storage refused a call for good, with a status
+// of 4xx.
+func ObjectRefused(err error) bool {
+	var r minio.ErrorResponse
+	return errors.As(err, &r) && r.StatusCode/100 == 4
+}
+
 // Failed reports a change in object storage that did not work.
 func (o *ObjectStorage) Failed(what string, err error) error {
 	if passes(err) {
@@ -52,6 +59,7 @@ func (o *ObjectStorage) explain(err error) (why, do string) {
 	var (
 		nobody *unreachableError
 		lost   *lostError
+		denied *deniedError
 		answer minio.ErrorResponse
 	)
 	switch {
@@ -61,6 +69,9 @@ func (o *ObjectStorage) explain(err error) (why, do string) {
 		return err.Error(), "give it more time with --timeout, or run the command again; it continues where this one stopped"
 	case errors.As(err, &lost):
 		return lost.Error(), again
+	case errors.As(err, &denied) && o.Project != "":
+		return fmt.Sprintf("object storage answered %d %s: %s, so %s lacks the right that the permission set %s gives in the project %s, or a bucket policy shuts it out",
+			denied.answer.StatusCode, denied.answer.Code, strings.TrimSuffix(denied.answer.Message, "."), o.access, denied.right, o.Project), denied.remedy()
 	case errors.As(err, &answer):
 		return o.refused(answer)
 	}
@@ -73,9 +84,6 @@ func (o *ObjectStorage) refused(r minio.ErrorResponse) (why, do string) {
 	}
 	why = fmt.Sprintf("object storage answered %d %s: %s", r.StatusCode, r.Code, r.Message)
 	switch r.Code {
-	case "AccessDenied":
-		return fmt.Sprintf("%s, so %s may not do this in the project %s", why, o.access, o.Project),
-			"give the key's application the permission set ObjectStorageFullAccess in the project, and see that no bucket policy shuts it out"
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch":
 		return why + ", so it does not accept " + o.access.String(), fmt.Sprintf("put a valid key into %s; nothing will work until then", orText(o.access.from, "SCW_ACCESS_KEY and SCW_SECRET_KEY"))
 	case "RequestTimeTooSkewed":

@@ -104,10 +104,7 @@ func (s s3) aboutContent(req *http.Request) bool {
 			return false
 		}
 	}
-	key := strings.TrimPrefix(req.URL.Path, "/")
-	if req.URL.Host == s.host {
-		_, key, _ = strings.Cut(key, "/")
-	}
+	_, key := s.locate(req)
 	return key != ""
 }
 

@@ -79,7 +79,7 @@ type connection struct {
 // objectStorage makes the client of one store. It makes no call.
 func (o Options) objectStorage(c connection) (*ObjectStorage, error) {
 	t := &retrying{protocol: c.protocol, next: o.network(c.insecure), retry: o.Retry.orDefaults(), trouble: trouble{notice: o.Notice}}
-	network := wording{t}
+	network := denying{wording{t}, c.protocol}
 	client, err := minio.NewCore(c.endpoint.Host, &minio.Options{
 		Creds:  credentials.NewStaticV4(c.accessKey, c.secretKey.Reveal(), ""),
 		Secure: c.endpoint.Scheme == "https", Region: c.region, BucketLookup: c.lookup, Transport: network, MaxRetries: 1,

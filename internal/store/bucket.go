@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
+	"bastide/internal/scaleway"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/lifecycle"
@@ -38,8 +40,7 @@ func (s *Store) look(ctx context.Context) (state, error) {
 	case has(err, "NoSuchBucket"):
 		return absent, nil
 	case has(err, "AccessDenied"):
-		return absent, s.foreign("it may not be read: either it is in another account, whose owner cannot be known, or this API key lacks the right to read it",
-			"give the key's application the permission set ObjectStorageFullAccess; if it has it, choose another name with store.bucket").Because(err)
+		return absent, s.unreadable(ctx, what, err)
 	case has(err, "NoSuchTagSet"):
 		return s.unmarked(ctx, what)
 	case err != nil:
@@ -54,6 +55,21 @@ func (s *Store) look(ctx context.Context) (state, error) {
 		return absent, s.foreign("it is marked as the estate "+owner+"'s", s.otherName())
 	}
 	return whole, nil
+}
+
+// unreadable says why a bucket's tags are refused: it is another account's, or the
+// key lacks the right. The project's listing tells the one from the other, if the
+// key may read that; else nothing is known.
+func (s *Store) unreadable(ctx context.Context, what string, refused error) error {
+	all, err := s.objects.Client.ListBuckets(ctx)
+	if err != nil {
+		return s.objects.CannotTell(what, err)
+	}
+	if slices.ContainsFunc(all, func(b minio.BucketInfo) bool { return b.Name == s.Name }) {
+		return s.objects.CannotTell(what, refused)
+	}
+	return s.foreign("it may not be read and is not among the project's buckets: it is in another account or project, whose owner cannot be known",
+		"choose another name with store.bucket in the file; if it is in this project, give the key's application the permission set ObjectStorageFullAccess").Because(refused)
 }
 
 // unmarked is a bucket without tags: one that a run made and was killed before it
@@ -131,7 +147,10 @@ func (s *Store) shut(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return s.objects.CannotTell(fmt.Sprintf("whether the estate's bucket %s is private could not be read", s.Name), err)
-	case access.Private():
+	case access.Unread:
+		s.o.Notice(scaleway.PolicyUnread(s.Name))
+	}
+	if access.Private() {
 		return nil
 	}
 	if err := s.objects.Close(ctx, s.Name); err != nil {

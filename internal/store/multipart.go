@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"bastide/internal/outcome"
+	"bastide/internal/scaleway"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -32,7 +33,7 @@ func (s *Store) resume(ctx context.Context, key string) (id string, had map[int]
 		}
 		// Unless it was refused there may be an upload whose id was lost, and a
 		// listing shows it.
-		if err != nil && minio.ToErrorResponse(err).StatusCode/100 == 4 || !pause(ctx, s.o.Settle) {
+		if scaleway.ObjectRefused(err) || !pause(ctx, s.o.Settle) {
 			break
 		}
 	}
@@ -143,7 +144,7 @@ func (u *Upload) complete(ctx context.Context) error {
 		if found != nil {
 			return nil
 		}
-		if code := minio.ToErrorResponse(last).StatusCode; code >= 400 && code < 500 || !pause(ctx, u.s.o.Settle) {
+		if scaleway.ObjectRefused(last) || !pause(ctx, u.s.o.Settle) {
 			break
 		}
 	}
