@@ -104,8 +104,8 @@ func objects(t testing.TB, region *api.Region, served *traffic, speed float64) s
 	store, err := s3.New(s3.Options{Dir: t.TempDir(), Region: "fr-par", Clock: clock.New(speed), Watch: objectCalls{region},
 		Keys: func(string) (s3.Key, bool) {
 			const secret = "22222222-2222-4222-8222-222222222222"
-			return s3.Key{Secret: secret, Project: project, May: func(need s3.Right) (bool, string) {
-				return region.ObjectRight(secret, string(need.Thing), string(need.Action))
+			return s3.Key{Secret: secret, Project: project, May: func(need s3.Right, in string) (bool, string) {
+				return region.ObjectRight(secret, in, string(need.Thing), string(need.Action))
 			}}, true
 		}})
 	if err != nil {

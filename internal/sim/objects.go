@@ -17,8 +17,8 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 		if access != o.Access.AccessKey {
 			secret, project, known = region.KeyMade(access)
 		}
-		return s3.Key{Secret: secret, Project: project, May: func(need s3.Right) (bool, string) {
-			return region.ObjectRight(secret, string(need.Thing), string(need.Action))
+		return s3.Key{Secret: secret, Project: project, May: func(need s3.Right, in string) (bool, string) {
+			return region.ObjectRight(secret, in, string(need.Thing), string(need.Action))
 		}}, known
 	}
 	store, err := s3.New(s3.Options{

@@ -19,6 +19,8 @@ type call struct {
 	body   []byte
 	header http.Header // of the answer
 	fault  string      // what the fault script did to its rights, for the log
+	// granted is what its key may do.
+	granted Credential
 	// awaits is what the answer waits for: the hardware's work for this key.
 	awaits string
 	// lasts and finish make the call take its time; see takes.
@@ -76,6 +78,7 @@ func paged[T resource](c *call, name string, items []T, view func(T) doc) (any, 
 
 // pagedFrom is the same with another order where none is asked for.
 func pagedFrom[T resource](c *call, name string, items []T, view func(T) doc, order string) (any, error) {
+	items = visible(c, items)
 	sortBy(items, c.query("order_by"), order)
 	total := len(items)
 	items = page(c, items, "page_size", 20)
@@ -84,6 +87,7 @@ func pagedFrom[T resource](c *call, name string, items []T, view func(T) doc, or
 
 // pagedV1 is the same for instance v1, which tells the total in a header.
 func pagedV1[T resource](c *call, name string, items []T, view func(T) doc) (any, error) {
+	items = visible(c, items)
 	order := "created_at_asc"
 	if name == "servers" {
 		order = "created_at_desc" // the only listing of instance v1 that knows orders

@@ -81,6 +81,9 @@ func createGatewayNetwork(c *call) (any, error) {
 		return nil, err
 	}
 	p, err := c.privateNetwork(in.PrivateNetwork, regionOf(c.zone()))
+	if err == nil {
+		err = c.sees(p)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,9 @@ func attachLBNetwork(c *call) (any, error) {
 	if !ok || p.Region != regionOf(c.zone()) {
 		return nil, missingLB("privateNetwork")
 	}
+	if err := c.sees(p); err != nil {
+		return nil, err
+	}
 	legs := c.Attachments.where(func(a *lbAttachment) bool { return a.LB == l.ID })
 	for _, a := range legs {
 		if a.PrivateNetwork == p.ID {

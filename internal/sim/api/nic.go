@@ -71,6 +71,9 @@ func createNIC(c *call) (any, error) {
 // addNIC attaches a server to a network: at most once to each, to eight at most.
 func (c *call) addNIC(s *server, pn string, booked, tags []string) (*nic, error) {
 	p, err := c.privateNetwork(pn, regionOf(c.zone()))
+	if err == nil {
+		err = c.sees(p)
+	}
 	if err != nil {
 		return nil, err
 	}

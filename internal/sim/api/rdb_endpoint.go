@@ -87,6 +87,9 @@ func checkRDBEndpoints(specs []rdbEndpointSpec) error {
 func (c *call) privateRDBEndpoint(s *rdbPrivateSpec, r ipamResource) (rdbEndpoint, error) {
 	e := rdbEndpoint{ID: newID(), Kind: rdbPrivate, Port: 5432, Network: s.Network, Zone: c.regionName() + "-1"}
 	p, err := c.privateNetwork(s.Network, c.regionName())
+	if err == nil {
+		err = c.sees(p)
+	}
 	if err != nil {
 		return e, err
 	}

@@ -20,6 +20,9 @@ type Credential struct {
 	// PermissionSets are the only ones that the key has, by IAM's names; nil
 	// means all.
 	PermissionSets []string `json:"permission_sets,omitempty"`
+
+	rules []policyRule // of an application's key, which has nothing else
+	bound bool         // rules are all that the key has
 }
 
 // Check names what in a credential does not exist.
@@ -43,12 +46,25 @@ func checkDenied(names []string) error {
 	return nil
 }
 
-// may says whether a key has a right.
+// may says whether a key has a right, in the project that it is about.
 func (k Credential) may(r right) bool {
-	if denied(k.Deny, r) {
+	switch {
+	case denied(k.Deny, r):
 		return false
+	case k.bound:
+		return slices.ContainsFunc(k.rules, func(rule policyRule) bool { return rule.covers(r.project) && givesOne(rule.Sets, r) })
 	}
-	return k.PermissionSets == nil || slices.ContainsFunc(k.PermissionSets, func(name string) bool { return gives(name, r) })
+	return k.PermissionSets == nil || givesOne(k.PermissionSets, r)
+}
+
+func givesOne(sets []string, r right) bool {
+	return slices.ContainsFunc(sets, func(name string) bool { return gives(name, r) })
+}
+
+// covers says whether a rule is about a project; one that names none is about
+// all of its organization.
+func (r policyRule) covers(project string) bool {
+	return project == "" || len(r.Projects) == 0 || slices.Contains(r.Projects, project)
 }
 
 // denied says whether a list of products, actions and permission sets holds a right.
@@ -71,6 +87,7 @@ type right struct {
 	product string // as in the URL
 	action  string // read, write; of secrets also access, create, delete, restore; of objects list, create, delete
 	kind    string // the resource that a refusal names
+	project string // that it is about, as far as the call says; else empty
 }
 
 var (
@@ -173,13 +190,11 @@ func (c *call) credential(token string) (Credential, error) {
 		if k.Application == "" {
 			return c.Rights, nil
 		}
-		sets := []string{}
+		limits := Credential{bound: true}
 		for _, p := range c.Policies.where(func(p *policy) bool { return p.Application == k.Application }) {
-			for _, r := range p.Rules {
-				sets = append(sets, r.Sets...)
-			}
+			limits.rules = append(limits.rules, p.Rules...)
 		}
-		return Credential{PermissionSets: sets}, nil
+		return limits, nil
 	}
 	if limits, listed := c.region.opts.Credentials[token]; listed {
 		return limits, nil
@@ -196,11 +211,20 @@ func (c *call) permitted(token string, public bool) error {
 	if err != nil {
 		return err
 	}
-	r := c.right()
 	if public {
-		k.PermissionSets = nil // what anybody may read needs no set
+		k.PermissionSets, k.bound = nil, false // what anybody may read needs no set
 	}
-	if !k.may(r) {
+	c.granted = k
+	r := c.right()
+	if k.bound {
+		r.project = c.projectAskedFor()
+	}
+	return c.needs(r)
+}
+
+// needs refuses a call whose key lacks a right.
+func (c *call) needs(r right) error {
+	if !c.granted.may(r) {
 		return r.refused()
 	}
 	if rule, hit := c.region.faults.Permission(func(names []string) bool { return denied(names, r) }); hit {
@@ -208,4 +232,10 @@ func (c *call) permitted(token string, public bool) error {
 		return r.refused()
 	}
 	return nil
+}
+
+// sees refuses to put something into a private network that the call's key may
+// not even read. What the real API asks for there is not known: no less, surely.
+func (c *call) sees(p *privateNetwork) error {
+	return c.needs(right{product: "vpc", action: "read", kind: "private_network", project: p.Project})
 }

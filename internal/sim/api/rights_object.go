@@ -17,13 +17,13 @@ func (r *Region) KeyMade(accessKey string) (secretKey, project string, ok bool) 
 }
 
 // ObjectRight says whether a secret key has the right to an action on buckets,
-// objects or policies, and which rule of the fault script took it away, if one
-// did. A key that has expired has no rights. Each call counts as one that needs
+// objects or policies in a project, and which rule of the fault script took it
+// away, if one did. A key that has expired has no rights. Each call counts as one that needs
 // the right.
-func (r *Region) ObjectRight(secretKey, thing, action string) (ok bool, rule string) {
+func (r *Region) ObjectRight(secretKey, project, thing, action string) (ok bool, rule string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	need := right{product: "object", action: action, kind: thing}
+	need := right{product: "object", action: action, kind: thing, project: project}
 	k, err := (&call{world: r.world}).credential(secretKey)
 	if err != nil || !k.may(need) {
 		return false, ""

@@ -18,16 +18,17 @@ type Key struct {
 	Project string
 	// Projects may be chosen with SCW...@project-id; nil means any.
 	Projects []string
-	// May says whether the key has a right; nil has every right. It is asked once
-	// for each right that a call needs. The rule is that of the fault script which
+	// May says whether the key has a right in a project, which is the one that the
+	// call was signed for; nil has every right. It is asked once for each right
+	// that a call needs. The rule is that of the fault script which
 	// took it away, if one did.
-	May func(Right) (ok bool, rule string)
+	May func(need Right, project string) (ok bool, rule string)
 }
 
 // caller is who signed a request; the zero value is nobody.
 type caller struct {
 	project string
-	rights  func(Right) (ok bool, rule string)
+	rights  func(need Right, project string) (ok bool, rule string)
 }
 
 func (c caller) anonymous() bool { return c.project == "" }

@@ -65,7 +65,7 @@ func startAt(t *testing.T, speed float64) *store {
 		case access:
 			return s3.Key{Secret: secret, Project: project}, true
 		case reader:
-			return s3.Key{Secret: secret, Project: project, Projects: []string{}, May: func(r s3.Right) (bool, string) { return r.Action == s3.List || r.Action == s3.Read, "" }}, true
+			return s3.Key{Secret: secret, Project: project, Projects: []string{}, May: func(r s3.Right, _ string) (bool, string) { return r.Action == s3.List || r.Action == s3.Read, "" }}, true
 		}
 		return s3.Key{}, false
 	}})

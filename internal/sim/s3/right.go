@@ -35,7 +35,7 @@ func (c *call) allowedByKey(r Right) error {
 	if c.proof.caller.rights == nil || r == (Right{}) {
 		return nil
 	}
-	ok, rule := c.proof.caller.rights(r)
+	ok, rule := c.proof.caller.rights(r, c.proof.caller.project)
 	if ok {
 		return nil
 	}
