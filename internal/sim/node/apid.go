@@ -85,23 +85,21 @@ func (n *node) openAPI(a *apid, conf *tls.Config) error {
 	}
 	n.listeners = a
 	n.mu.Unlock()
-	for _, l := range listeners {
-		n.spawn(func() { _ = a.server.Serve(l) })
+	for _, l := range listeners { // not spawned: Serve returns after the calls do, see closeAPI
+		go func() { _ = a.server.Serve(l) }()
 	}
 	return nil
 }
 
 // closeAPI ends the API: calls get a moment to finish, then connections are cut.
+// It does not wait longer for a call: one at whose end the machine loses its
+// power returns only when the machine is off, and with it whoever closes the API.
 func (n *node) closeAPI() {
 	n.mu.Lock()
 	a := n.listeners
 	n.listeners = nil
 	n.mu.Unlock()
 	if a == nil {
-		return
-	}
-	if n.ctx.Err() != nil { // power is gone or the node goes down
-		a.server.Stop()
 		return
 	}
 	done := make(chan struct{})
@@ -111,8 +109,9 @@ func (n *node) closeAPI() {
 	select {
 	case <-done:
 	case <-t.C:
-		a.server.Stop()
+	case <-n.ctx.Done(): // power is gone or the node goes down
 	}
+	go a.server.Stop() // it would wait for GracefulStop, and that for the call
 }
 
 // certCache keeps a certificate until what it is made of changes.
