@@ -8,7 +8,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 	cosiserver "github.com/cosi-project/runtime/pkg/state/protobuf/server"
-	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 )
@@ -43,7 +42,7 @@ func (r *fakeResources) made(ctx context.Context) (*cosiserver.State, error) {
 		if text == nil {
 			continue
 		}
-		p, err := configloader.NewFromBytes(text)
+		p, err := n.farm.parsed(text)
 		if err == nil {
 			err = core.Create(ctx, configres.NewMachineConfigWithID(p, id))
 		}

@@ -20,7 +20,6 @@ import (
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 )
@@ -113,13 +112,25 @@ func (n *fakeNode) tls(*tls.ClientHelloInfo) (*tls.Config, error) {
 	if n.state == Maintenance {
 		return &tls.Config{Certificates: []tls.Certificate{n.cert}, NextProtos: []string{"h2"}}, nil
 	}
+	if n.face == nil || n.faceOf != string(n.active) || n.faceBy != n.bundle {
+		face, err := n.makeFace()
+		if err != nil {
+			return nil, err
+		}
+		n.face, n.faceOf, n.faceBy = face, string(n.active), n.bundle
+	}
+	return n.face, nil
+}
+
+// makeFace signs a certificate for the names of the configuration.
+func (n *fakeNode) makeFace() (*tls.Config, error) {
 	ca, err := talosx509.NewCertificateAuthorityFromCertificateAndKey(n.bundle.Machine().Certs.OS)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{n.address.String()}
 	if n.active != nil {
-		if p, err := configloader.NewFromBytes(n.active); err == nil {
+		if p, err := n.farm.parsed(n.active); err == nil {
 			names = append(names, p.Machine().Security().CertSANs()...)
 		}
 	}

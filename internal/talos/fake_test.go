@@ -16,6 +16,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
@@ -40,6 +41,8 @@ type fakeFarm struct {
 	log   []string // requests that change something
 	// memberships by cluster; two of them are a split brain
 	clusters map[string]*fakeEtcd
+	// configurations by their text: reading one takes long under the race detector
+	read map[string]config.Provider
 }
 
 type fakeNode struct {
@@ -51,6 +54,9 @@ type fakeNode struct {
 	version string
 	bundle  *vault.Bundle
 	cert    tls.Certificate // of maintenance
+	face    *tls.Config     // of the configured node, for one configuration and bundle
+	faceOf  string
+	faceBy  *vault.Bundle
 	active  []byte
 	stored  []byte
 	boot    int
@@ -78,7 +84,7 @@ type fakeNode struct {
 
 func newFarm(t *testing.T, e *estate.Estate, b *vault.Bundle) *fakeFarm {
 	t.Helper()
-	f := &fakeFarm{t: t, nodes: map[string]*fakeNode{}, clusters: map[string]*fakeEtcd{}}
+	f := &fakeFarm{t: t, nodes: map[string]*fakeNode{}, clusters: map[string]*fakeEtcd{}, read: map[string]config.Provider{}}
 	a := testAddresses(e)
 	for i, n := range e.Nodes() {
 		node := &fakeNode{farm: f, name: n.Name, address: a.Nodes[n.Name], state: Maintenance, version: e.Talos.Version, bundle: b, booted: time.Now(), conns: map[net.Conn]bool{}, id: uint64(0xa0 + i), stage: runtime.MachineStageMaintenance}
@@ -109,6 +115,18 @@ func (f *fakeFarm) with(name string, change func(*fakeNode)) {
 	n.hangUp()
 }
 
+// parsed reads a configuration; the farm is locked.
+func (f *fakeFarm) parsed(text []byte) (config.Provider, error) {
+	if p := f.read[string(text)]; p != nil {
+		return p, nil
+	}
+	p, err := configloader.NewFromBytes(text)
+	if err == nil {
+		f.read[string(text)] = p
+	}
+	return p, err
+}
+
 func (f *fakeFarm) changes() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +147,7 @@ func (n *fakeNode) ApplyConfiguration(_ context.Context, in *machine.ApplyConfig
 	f := n.farm
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, err := configloader.NewFromBytes(in.Data); err != nil {
+	if _, err := f.parsed(in.Data); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	mode := in.Mode

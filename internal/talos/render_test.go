@@ -221,11 +221,13 @@ func TestFieldReport20ConfigurationsAreSmall(t *testing.T) {
 	if n := len(c.Bytes()); n > 16<<10 || bytes.Contains(c.Bytes(), []byte("#")) {
 		t.Errorf("%d bytes", n)
 	}
-	e := testEstate(t)
-	for i := range 6 {
-		manifest := "cluster: {inlineManifests: [{name: m" + fmt.Sprint(i) + ", contents: '" + strings.Repeat("a", 900<<10) + "'}]}\n"
-		e.Talos.Patches.ControlPlane = append(e.Talos.Patches.ControlPlane, write(t, e, fmt.Sprintf("big-%d.yaml", i), manifest))
+	// What counts is the size of what comes out, not of the files that it is made of.
+	manifests := "{name: m0, contents: &big '" + strings.Repeat("a", 900<<10) + "'}"
+	for i := range MaxConfig / (900 << 10) {
+		manifests += fmt.Sprintf(", {name: n%d, contents: *big}", i)
 	}
+	e := testEstate(t)
+	e.Talos.Patches.ControlPlane = append(e.Talos.Patches.ControlPlane, write(t, e, "big.yaml", "cluster: {inlineManifests: ["+manifests+"]}\n"))
 	_, err = render(t, e, "staging-cp-1")
 	if outcome.CodeOf(err) != outcome.Refused || !strings.Contains(err.Error(), fmt.Sprint(MaxConfig)) {
 		t.Errorf("a huge configuration: %.200v", err)
