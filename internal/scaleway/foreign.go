@@ -27,11 +27,15 @@ func (r *reader) strangers() {
 			r.stranger(fmt.Sprintf("the private network %s (%s)", n.Name, n.ID), "it lies in the estate's VPC")
 		}
 	}
+	known := map[string]bool{} // everything that carries the mark
+	for _, it := range r.inv.Items {
+		known[it.CloudID] = true
+	}
 	for _, ip := range r.f.addresses {
 		if _, ours := r.refs[r.f.networkOf(ip)]; !ours {
 			continue
 		}
-		if r.holdsOurs(ip) || ip.Resource != nil && r.f.gone[ip.Resource.ID] {
+		if r.holdsOurs(ip, known) || ip.Resource != nil && r.f.gone[ip.Resource.ID] {
 			continue
 		}
 		r.inv.holders[addressOf(ip)] = holder(ip)
@@ -154,21 +158,11 @@ func serverOf(v *block.Volume) string {
 
 // holdsOurs says whether an address in the estate's network is held by the
 // estate: booked by it and free, or attached to something of it.
-func (r *reader) holdsOurs(ip *ipam.IP) bool {
+func (r *reader) holdsOurs(ip *ipam.IP, known map[string]bool) bool {
 	if ip.Resource == nil || ip.Resource.ID == "" {
 		return r.marked(ip.Tags)
 	}
-	return r.knows(ip.Resource.ID)
-}
-
-// knows says whether an ID is of something that carries the mark.
-func (r *reader) knows(id string) bool {
-	for _, it := range r.inv.Items {
-		if it.CloudID == id {
-			return true
-		}
-	}
-	return false
+	return known[ip.Resource.ID]
 }
 
 // findOrphans looks for interfaces whose server is gone. They are rare, keep the

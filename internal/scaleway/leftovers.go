@@ -201,7 +201,7 @@ func (r *reader) isLookalike(id string) bool {
 }
 
 func (r *reader) ourServer(id string) bool {
-	_, ours := r.inv.server(id)
+	_, ours := r.inv.servers()[id]
 	return ours
 }
 

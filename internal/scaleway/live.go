@@ -155,12 +155,13 @@ func (inv *Inventory) key(want blueprint.SSHKey) (id, status string) {
 // volumes that it holds. Without that the plan would make a twin, which could
 // never have the volumes.
 func (inv *Inventory) nameless(g *blueprint.Graph, live *plan.Live) {
+	servers := inv.servers()
 	for _, v := range inv.Items {
 		volume, wanted := g.Step(v.Step)
 		if v.Kind != blueprint.KindVolume || v.on == "" || inv.gone[v.on] || !wanted {
 			continue
 		}
-		server, known := inv.server(v.on)
+		server, known := servers[v.on]
 		if known && server.Step != "" {
 			continue
 		}
@@ -178,11 +179,13 @@ func (inv *Inventory) nameless(g *blueprint.Graph, live *plan.Live) {
 	}
 }
 
-func (inv *Inventory) server(id string) (Item, bool) {
+// servers are the estate's, by ID.
+func (inv *Inventory) servers() map[string]Item {
+	out := map[string]Item{}
 	for _, it := range inv.Items {
-		if it.Kind == blueprint.KindServer && it.CloudID == id {
-			return it, true
+		if it.Kind == blueprint.KindServer {
+			out[it.CloudID] = it
 		}
 	}
-	return Item{}, false
+	return out
 }

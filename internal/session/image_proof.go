@@ -15,8 +15,11 @@ import (
 func (s *Session) proveSnapshots(ctx context.Context, g *blueprint.Graph, inv *scaleway.Inventory, needed func(*blueprint.Graph, string) bool) error {
 	for _, step := range g.Steps {
 		want, ok := step.Spec.(blueprint.Snapshot)
+		if !ok {
+			continue
+		}
 		claims := inv.Claims(step.ID)
-		if !ok || claims == 0 || claims == 1 && !needed(g, step.ID) {
+		if claims == 0 || claims == 1 && !needed(g, step.ID) {
 			continue
 		}
 		file, _ := g.Step(want.Object)

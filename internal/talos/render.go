@@ -75,9 +75,10 @@ func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.String()))
 // Renderer renders configurations of one estate. It holds everything that was
 // read from files, so that rendering is a pure function of the addresses.
 type Renderer struct {
-	estate *estate.Estate
-	bundle *vault.Bundle
-	files  files
+	estate    *estate.Estate
+	bundle    *vault.Bundle
+	files     files
+	installer string // the image that every node is upgraded from
 }
 
 // NewRenderer reads the files that the estate names.
@@ -86,7 +87,7 @@ func NewRenderer(e *estate.Estate, bundle *vault.Bundle) (*Renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Renderer{estate: e, bundle: bundle, files: f}, nil
+	return &Renderer{estate: e, bundle: bundle, files: f, installer: InstallerImage(e.Talos)}, nil
 }
 
 // StandIn is an address that nobody has (RFC 5737), for rendering before the
@@ -184,7 +185,7 @@ func (r *Renderer) base(n estate.Node, a Addresses) (config.Provider, error) {
 	in, err := generate.NewInput(r.estate.Name, a.Endpoint(), r.estate.Kubernetes.Version,
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(r.bundle.Machine()),
-		generate.WithInstallImage(InstallerImage(r.estate.Talos)),
+		generate.WithInstallImage(r.installer),
 		generate.WithAdditionalSubjectAltNames(r.sans(n, a)),
 		generate.WithClusterDiscovery(false),
 		generate.WithKubePrismPort(KubePrismPort),

@@ -112,7 +112,7 @@ func (r rules) names(p config.Provider, c *v1alpha1.Config) *breach {
 
 // install: the image must be the one that carries the extensions.
 func (r rules) install(_ config.Provider, c *v1alpha1.Config) *breach {
-	want := InstallerImage(r.renderer.estate.Talos)
+	want := r.renderer.installer
 	if have := c.MachineConfig.MachineInstall.InstallImage; have != want {
 		return &breach{"machine.install.image", "is " + have, "the next upgrade would drop the system extensions or change the version", "remove it: " + want + " follows from talos.version, talos.extensions and talos.kernelArgs"}
 	}
