@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 type call struct {
 	*world
 	req    *http.Request
+	asked  url.Values // see fields
 	body   []byte
 	header http.Header // of the answer
 	fault  string      // what the fault script did to its rights, for the log
@@ -51,7 +53,15 @@ func (r *Region) route(pattern string, status int, h handler) {
 func (c *call) path(name string) string  { return c.req.PathValue(name) }
 func (c *call) zone() string             { return c.req.PathValue("zone") }
 func (c *call) regionName() string       { return c.req.PathValue("region") }
-func (c *call) query(name string) string { return c.req.URL.Query().Get(name) }
+func (c *call) query(name string) string { return c.fields().Get(name) }
+
+// fields are the query, taken apart once: filters ask for it with every item.
+func (c *call) fields() url.Values {
+	if c.asked == nil {
+		c.asked = c.req.URL.Query()
+	}
+	return c.asked
+}
 
 // decode reads the JSON body. Unknown fields are ignored, as the real API does;
 // a field of the wrong type is refused by name.
@@ -159,7 +169,7 @@ func (c *call) number(name string, otherwise int) int {
 // tags are the tags that a query asks for: repeated or joined by commas.
 func (c *call) tags() []string {
 	var out []string
-	for _, v := range c.req.URL.Query()["tags"] {
+	for _, v := range c.fields()["tags"] {
 		for _, t := range strings.Split(v, ",") {
 			if t != "" {
 				out = append(out, t)
@@ -179,7 +189,7 @@ func (c *call) flag(name string) (value, given bool) {
 func (c *call) values(names ...string) []string {
 	var out []string
 	for _, name := range names {
-		for _, v := range c.req.URL.Query()[name] {
+		for _, v := range c.fields()[name] {
 			for _, x := range strings.Split(v, ",") {
 				if x != "" {
 					out = append(out, x)

@@ -22,7 +22,7 @@ func (c *call) checkIdentifiers() error {
 	if argument, id := c.pathIdentifier(); id != "" && !uuidPattern.MatchString(id) {
 		return notUUID(argument)
 	}
-	query := c.req.URL.Query()
+	query := c.fields()
 	for _, name := range sortedKeys(query) {
 		if isIdentifier(name) && !allUUIDs(c.values(name)) {
 			return notUUID(name)

@@ -126,9 +126,11 @@ func listServers(c *call) (any, error) {
 	items := c.Servers.where(func(s *server) bool {
 		ips := c.publicIPs(s)
 		inPN, hasMAC := len(pns) == 0, mac == ""
-		for _, n := range c.nicsOf(s.ID) {
-			inPN = inPN || oneOf(n.PrivateNetwork, pns)
-			hasMAC = hasMAC || strings.EqualFold(n.MAC, mac)
+		if !inPN || !hasMAC { // with many servers it is most of the work
+			for _, n := range c.nicsOf(s.ID) {
+				inPN = inPN || oneOf(n.PrivateNetwork, pns)
+				hasMAC = hasMAC || strings.EqualFold(n.MAC, mac)
+			}
 		}
 		hasIP := withIP == ""
 		for _, ip := range ips {
