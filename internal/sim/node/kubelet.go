@@ -29,6 +29,11 @@ type kubelet struct {
 	node *node
 	wake chan struct{}
 
+	// What run alone uses: when it last told the node's status, and the lease as
+	// it last renewed it.
+	told  time.Time
+	lease *coordination.Lease
+
 	mu      sync.Mutex
 	have    *kube.Client // with the node's own identity
 	cni     bool         // a network plug-in has been started on the node
@@ -173,26 +178,34 @@ func (k *kubelet) bootstrap(ctx context.Context) ([]byte, error) {
 	return append(csr.Status.Certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})...), nil
 }
 
-// renewLease says that the node is alive.
+// renewLease says that the node is alive. Like the real one it reads the lease
+// only when the one that it knows is not the one that is there.
 func (k *kubelet) renewLease(ctx context.Context, c *kube.Client) error {
 	name := k.node.hostname()
 	leases := c.Leases("kube-node-lease")
 	now := metav1.NowMicro()
 	seconds := int32(leaseDuration / time.Second)
+	spec := coordination.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now}
+	renew := func(lease *coordination.Lease) error {
+		lease.Spec = spec
+		renewed, err := leases.Update(ctx, lease)
+		if k.lease = renewed; err != nil {
+			k.lease = nil
+		}
+		return err
+	}
+	if k.lease != nil && renew(k.lease) == nil {
+		return nil
+	}
 	lease, err := leases.Get(ctx, name)
 	if isNotFound(err) {
-		_, err = leases.Create(ctx, &coordination.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-node-lease"},
-			Spec:       coordination.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now},
-		})
+		_, err = leases.Create(ctx, &coordination.Lease{ObjectMeta: metaOf("kube-node-lease", name), Spec: spec})
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	lease.Spec.RenewTime, lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &now, &name, &seconds
-	_, err = leases.Update(ctx, lease)
-	return err
+	return renew(lease)
 }
 
 // nodeIP is the address that the kubelet registers with: the first one in the

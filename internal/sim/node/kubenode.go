@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,9 +47,12 @@ func (k *kubelet) report(ctx context.Context) error {
 	k.podCIDR = obj.Spec.PodCIDR
 	ready := k.cni
 	k.mu.Unlock()
-	k.fillStatus(&obj.Status, ready)
-	if _, err := c.Nodes().UpdateStatus(ctx, obj); err != nil {
-		return err
+	before := obj.Status.DeepCopy()
+	if k.fillStatus(&obj.Status, ready); k.hasNews(before, &obj.Status) {
+		if _, err := c.Nodes().UpdateStatus(ctx, obj); err != nil {
+			return err
+		}
+		k.told = time.Now()
 	}
 	if err := k.renewLease(ctx, c); err != nil {
 		return err
@@ -58,6 +63,21 @@ func (k *kubelet) report(ctx context.Context) error {
 		failed = errors.Join(failed, k.mirrorStaticPods(ctx, c, obj))
 	}
 	return failed
+}
+
+// hasNews says whether a status has to be told: when anything but its heartbeats
+// changed, or when it was last told long ago. That the node lives, its lease says.
+func (k *kubelet) hasNews(before, now *core.NodeStatus) bool {
+	if time.Since(k.told) > k.node.farm.opt.Clock.Scale(statusPeriod) {
+		return true
+	}
+	told, tell := before.DeepCopy(), now.DeepCopy()
+	for _, s := range []*core.NodeStatus{told, tell} {
+		for i := range s.Conditions {
+			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+	}
+	return !equality.Semantic.DeepEqual(told, tell)
 }
 
 // object is the Node as the kubelet first creates it.

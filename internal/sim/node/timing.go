@@ -25,7 +25,8 @@ const (
 	promoteTryTime    = 30 * time.Second
 	etcdHealthDelay   = 5 * time.Second
 	etcdHealthPeriod  = 20 * time.Second
-	kubeletPeriod     = 10 * time.Second // node status and lease renewal
+	kubeletPeriod     = 10 * time.Second // look at the node status, and lease renewal
+	statusPeriod      = 5 * time.Minute  // a node status that did not change is told again
 	leaseDuration     = 40 * time.Second // a silent node turns Unknown after this
 	endpointPeriod    = 5 * time.Second
 	manifestPeriod    = 10 * time.Second
