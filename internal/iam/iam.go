@@ -111,10 +111,13 @@ func bastide(e *estate.Estate) Application {
 		for _, g := range []struct{ set, why string }{
 			{"SecretManagerReadOnly", "to see the secret containers, without what is in them"}, {"SecretManagerSecretCreate", "to make them"},
 			{"SecretManagerSecretWrite", "to change their tags and protection"}, {"SecretManagerSecretDelete", "to delete them with destroy --delete-data secrets"},
+			{"SecretManagerSecretRestore", "to bring one back within seven days of its deletion"},
 		} {
-			a.Grants = append(a.Grants, Grant{Set: g.set, Why: g.why, Doubt: "which of the three covers what was not tried on a real account"})
+			a.Grants = append(a.Grants, Grant{Set: g.set, Why: g.why, Doubt: "which of the five covers what was not tried on a real account"})
 		}
 	}
+	a.Grants = append(a.Grants, Grant{Set: "ObjectStorageBucketPolicyFullAccess", Why: "to see and take back a policy that opens a bucket to everybody",
+		Doubt: "of Scaleway's own lists one has it in ObjectStorageFullAccess and a newer one does not"})
 	return with(a, "SSHKeysFullAccess", "to register admin.sshKeys; without it add them to the project by hand, and bastide says so and goes on")
 }
 
