@@ -97,7 +97,7 @@ func (w *world) wantRefused(step string, parts ...string) {
 // and says so, a teardown does not end as a proof.
 func TestProductsThatTheFileDoesNotUse(t *testing.T) {
 	t.Parallel()
-	for product, what := range map[string]string{"registry": "the project's registry namespaces", "secret-manager": "the project's secrets", "domain": "the project's DNS zones"} {
+	for product, what := range map[string]string{"registry": "the project's registry namespaces", "secret-manager": "the project's secrets", "domain": "the project's DNS zones", "object": "the project's buckets"} {
 		t.Run(product, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, oneNode())
@@ -119,7 +119,7 @@ func TestProductsThatTheFileDoesNotUse(t *testing.T) {
 // the permission is named.
 func TestProductsThatTheFileUses(t *testing.T) {
 	t.Parallel()
-	for product, set := range map[string]string{"registry": "ContainerRegistryFullAccess", "secret-manager": "SecretManagerFullAccess", "domain": "DomainsDNSFullAccess"} {
+	for product, set := range map[string]string{"registry": "ContainerRegistryFullAccess", "secret-manager": "SecretManagerFullAccess", "domain": "DomainsDNSFullAccess", "object": "ObjectStorageFullAccess"} {
 		t.Run(product, func(t *testing.T) {
 			t.Parallel()
 			w := scenes["services"].fresh(t)
