@@ -34,6 +34,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"tries":     tries,
 	"happened":  happened,
 	"remedy":    remedy,
+	"rights":    rights,
 }
 
 // code runs a program that must end with one exit code; exec can only tell

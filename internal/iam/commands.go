@@ -41,9 +41,9 @@ func Script(e *estate.Estate) string {
 			fmt.Fprintf(&b, "# needed %s\n", a.When)
 		}
 		for _, g := range a.Grants {
-			fmt.Fprintf(&b, "#   %-30s %s\n", g.Set, g.Why)
+			fmt.Fprintf(&b, "#   %-35s %s\n", g.Set, g.Why)
 			if g.Doubt != "" {
-				fmt.Fprintf(&b, "#   %-30s ? %s\n", "", g.Doubt)
+				fmt.Fprintf(&b, "#   %-35s ? %s\n", "", g.Doubt)
 			}
 		}
 		fmt.Fprintf(&b, "# its key ends after %d days and goes into %s\n", a.Days, a.Keep)

@@ -4,8 +4,9 @@
 // never touches IAM and needs no right to.
 //
 // Names of permission sets are those of Scaleway's list of permission sets.
-// That a set is enough is shown on the simulated region for bastide and for a
-// plan; what no test could show is said in Grant.Doubt.
+// That the sets are enough and none is superfluous is shown on the simulated
+// region, for bastide and for a plan by running them and for the others by the
+// calls that they make; what no test could show is said in Grant.Doubt.
 package iam
 
 import (
@@ -135,6 +136,9 @@ func plans(e *estate.Estate) Application {
 	return with(a, "SSHKeysReadOnly", "to see whether admin.sshKeys are registered")
 }
 
+// tried is how far the rights of something that bastide does not install are shown.
+const tried = "its calls were tried on the simulated region; it was not run"
+
 // addOn is when what this version does not install is needed.
 const addOn = "when you install it: this version of bastide does not"
 
@@ -142,11 +146,10 @@ func cloudController(e *estate.Estate) Application {
 	a := named(e, "cloud-controller")
 	a.For, a.When = "the cluster's cloud controller: addresses and zones of nodes, load balancers of Services", addOn
 	a.Keep = "a Secret in the namespace kube-system"
-	const doubt = "from what it calls, not from a run"
 	a.Grants = []Grant{
-		{"InstancesReadOnly", "to find nodes by their names", doubt}, {"LoadBalancersFullAccess", "to make load balancers for Services", doubt},
+		{"InstancesReadOnly", "to find nodes by their names", tried}, {"LoadBalancersFullAccess", "to make load balancers for Services", tried},
 		{"PrivateNetworksReadOnly", "to join them to the private network", "attaching may take PrivateNetworksFullAccess"},
-		{"IPAMReadOnly", "to find the nodes' private addresses", doubt},
+		{"IPAMReadOnly", "to find the nodes' private addresses", tried},
 	}
 	return a
 }
@@ -156,7 +159,7 @@ func storageDriver(e *estate.Estate) Application {
 	a.For, a.When = "the cluster's storage driver: volumes of pods", addOn
 	a.Keep = "a Secret in the namespace kube-system"
 	a.Grants = []Grant{
-		{"BlockStorageFullAccess", "to make volumes and snapshots", "from what it calls, not from a run"},
+		{"BlockStorageFullAccess", "to make volumes and snapshots", tried},
 		{"InstancesFullAccess", "to attach them to nodes, which is a change of the Instance", "it covers more than attaching; no smaller set does"},
 	}
 	return a
@@ -173,7 +176,8 @@ func application(e *estate.Estate) Application {
 func puller(e *estate.Estate) Application {
 	a := named(e, "registry-pull")
 	a.For, a.Keep = fmt.Sprintf("nodes: pulling images from rg.%s.scw.cloud/%s (user nologin, password the secret key)", e.Scaleway.Region, e.Services.Registry.Name), "an image pull secret, or a patch of the machine configuration"
-	return with(a, "ContainerRegistryReadOnly", "to pull images")
+	a.Grants = []Grant{{"ContainerRegistryReadOnly", "to pull images", "the registry's own protocol is not simulated"}}
+	return a
 }
 
 func backups(e *estate.Estate) Application {
