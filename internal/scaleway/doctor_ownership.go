@@ -84,6 +84,10 @@ func unexplained(p *Premises, g *blueprint.Graph) []Finding {
 			why = "it carries the estate's mark and claims no step"
 		case !wanted || step.Kind != it.Kind:
 			why = "it carries the estate's mark and the file does not ask for it"
+			if it.left.why != "" {
+				out = append(out, Finding{called(string(it.Kind), it.Name, it.CloudID, it.Zone), it.left.why, it.left.fix})
+				continue
+			}
 		default:
 			continue
 		}

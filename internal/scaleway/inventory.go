@@ -44,6 +44,7 @@ type Item struct {
 	useless      bool          // a snapshot whose import failed: it stands for no step
 	unmarked     bool          // it is the estate's by its node alone
 	keepsAddress bool          // of a load balancer: its address was reserved by somebody
+	left         leftover      // of what is on a database instance and the file does not name
 }
 
 // Foreign is something without the estate's mark that stands in the way of the

@@ -47,7 +47,7 @@ func (inv *Inventory) beside(g *blueprint.Graph) plan.Live {
 		case it.Step == "":
 			live.Strays = append(live.Strays, it.stray("it carries the estate's mark but claims no step"))
 		case !wanted || step.Kind != it.Kind:
-			live.Strays = append(live.Strays, it.stray("the file does not ask for it"))
+			live.Strays = append(live.Strays, it.stray(it.unwanted()))
 		default:
 			live.Steps[it.Step] = inv.observed(it, step)
 		}

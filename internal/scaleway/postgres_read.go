@@ -94,7 +94,7 @@ func (r *reader) postgres() {
 	for _, s := range r.f.secrets {
 		if r.marked(s.Tags) && isPassword(s) && s.DeletionRequestedAt == nil {
 			it := Item{Kind: blueprint.KindPostgresSecret, Step: stepOf(s.Tags), Name: s.Path + "/" + s.Name, CloudID: s.ID, Status: string(s.Status), Settled: true,
-				Created: moment(s.CreatedAt), Spec: blueprint.PostgresSecret{Name: s.Name, Path: s.Path, Type: string(s.Type), Protected: s.Protected}}
+				Created: moment(s.CreatedAt), left: r.leftPassword(stepOf(s.Tags), s.ID), Spec: blueprint.PostgresSecret{Name: s.Name, Path: s.Path, Type: string(s.Type), Protected: s.Protected}}
 			if s.Description != nil {
 				spec := it.Spec.(blueprint.PostgresSecret)
 				spec.Description = *s.Description
@@ -145,6 +145,7 @@ func (r *reader) instance(i *postgresFound) {
 				Settled: true, Created: it.Created, Spec: blueprint.PostgresDatabase{Postgres: step}, on: i.ID})
 		}
 	}
+	r.leftDatabases(i, step)
 }
 
 // databaseUsers brings the users that the file names or that bastide gave a
@@ -181,7 +182,7 @@ func (r *reader) databaseUsers(i *postgresFound) {
 			}
 		}
 		r.add(Item{Kind: blueprint.KindPostgresUser, Step: step, Name: name, CloudID: i.ID + "/users/" + name, Settled: true, Created: moment(i.CreatedAt),
-			Spec: spec, password: state, on: i.ID})
+			Spec: spec, password: state, on: i.ID, left: r.leftUser(i, name)})
 	}
 }
 
