@@ -198,8 +198,8 @@ func (a *app) razed(name string, d session.Demolition) error {
 		return nil
 	}
 	a.ui.Verdict(ui.Verdict{Sentence: "what could be read says that " + sentence + "; not read: " + unread})
-	return outcome.CannotTell("it is not certain that "+name+" is gone", "the API key may not read "+unread,
-		"run the command again with a key that may, or look there yourself")
+	return outcome.Unproven(outcome.CannotTell("it is not certain that "+name+" is gone", "the API key may not read "+unread,
+		"run the command again with a key that may, or look there yourself"))
 }
 
 // everythingBut says what stays, in the order of the inventory.

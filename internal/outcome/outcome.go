@@ -16,7 +16,7 @@ const (
 	Failed      Code = 1   // something was tried and did not work
 	Changes     Code = 2   // plan --exit-code found changes
 	Refused     Code = 3   // input or precondition; nothing was touched
-	Unknown     Code = 4   // could not be checked; nothing was touched
+	Unknown     Code = 4   // could not be checked; nothing was touched, or see Unproven
 	Interrupted Code = 130 // the user stopped it
 )
 
@@ -76,15 +76,32 @@ type begun struct{ err error }
 func (b *begun) Error() string { return b.err.Error() }
 func (b *begun) Unwrap() error { return b.err }
 
+// Unproven says that all that was to be done is done, and that only the look at
+// the result failed: that stays unknown, whatever was changed before.
+func Unproven(err error) error {
+	if CodeOf(err) != Unknown {
+		return err
+	}
+	return &unproven{err}
+}
+
+type unproven struct{ err error }
+
+func (u *unproven) Error() string { return u.err.Error() }
+func (u *unproven) Unwrap() error { return u.err }
+
 // CodeOf is the exit code that an error stands for.
 func CodeOf(err error) Code {
 	var (
 		e *Error
 		b *begun
+		u *unproven
 	)
 	switch {
 	case err == nil:
 		return Done
+	case errors.As(err, &u):
+		return Unknown
 	case errors.As(err, &b):
 		return Failed
 	case errors.As(err, &e):

@@ -20,6 +20,8 @@ func TestCodeOf(t *testing.T) {
 		{"unknown", CannotTell("a", "", "c").Because(cause), Unknown},
 		{"a refusal after something was changed", fmt.Errorf("up: %w", Begun(Refuse("a", "b", "c"))), Failed},
 		{"unknown after something was changed", Begun(CannotTell("a", "b", "c")), Failed},
+		{"all done and the result not seen", Begun(Unproven(CannotTell("a", "b", "c"))), Unknown},
+		{"a failure is no want of proof", Begun(Unproven(Fail("a", "b", "c"))), Failed},
 		{"stopped after something was changed", Begun(context.Canceled), Interrupted},
 		{"nothing after something was changed", Begun(nil), Done},
 		{"stopped by the user", fmt.Errorf("step: %w", context.Canceled), Interrupted},

@@ -153,7 +153,7 @@ func (s *Session) Destroy(ctx context.Context, d *Demolition, report func(run.Ev
 		return nil, err
 	}
 	if d.After, err = s.cloud.WholeInventory(ctx); err != nil {
-		return nil, err
+		return nil, outcome.Unproven(err)
 	}
 	kept := map[string]bool{}
 	for _, k := range d.Kept {
