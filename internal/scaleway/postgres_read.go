@@ -166,8 +166,8 @@ func (r *reader) databaseUsers(i *postgresFound) {
 			spec, state = halves(r.f.passwords[s.ID])
 		}
 		u := there[name]
-		if u == nil && tags[name] == 0 && spec.Secret == 0 && state == (passwordState{}) {
-			continue
+		if u == nil && (!r.names(name) || tags[name] == 0 && spec.Secret == 0 && state == (passwordState{})) {
+			continue // of one that the file does not name the tag may outlive it
 		}
 		spec.Postgres, spec.Privileges = r.refs.step(i.ID), map[string]string{}
 		if u != nil {
