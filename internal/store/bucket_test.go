@@ -241,6 +241,7 @@ func TestTroubleInObjectStorage(t *testing.T) {
 }
 
 func TestExistsDoesNotGuess(t *testing.T) {
+	t.Parallel() // it waits for patience to end
 	p := newPlace(t)
 	o := p.objects(project)
 	s := New(Options{Objects: o, Bucket: "bastide-staging", Estate: "staging", Notice: p.notice})

@@ -106,6 +106,7 @@ func mustList(t *testing.T, s *Shelf) []Copy {
 // copies"; a write that failed is a failure. Passing trouble is waited out, and the
 // person hears of whom it is.
 func TestTroubleOfTheReplica(t *testing.T) {
+	t.Parallel() // it waits for patience to end
 	p := newPlace(t)
 	own, replica := p.shelves()
 	if err := replica.Keep(t.Context(), 1, []byte("one")); err != nil {

@@ -120,6 +120,7 @@ func TestFieldReport47ObjectLockIsRespected(t *testing.T) {
 
 // A listing that is cut or refused is never an empty bucket.
 func TestAnUnreadableListingIsNotEmpty(t *testing.T) {
+	t.Parallel() // it waits for patience to end
 	p := newPlace(t)
 	s := p.store(Terms{})
 	if err := s.Ensure(t.Context()); err != nil {

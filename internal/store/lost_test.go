@@ -76,6 +76,7 @@ func (h *Held) stopRenewing(do func()) {
 
 // A lock that cannot be renewed in time is not held any more, whoever is at fault.
 func TestALockThatCannotBeRenewed(t *testing.T) {
+	t.Parallel() // it waits for patience to end
 	p := newPlace(t)
 	s := p.store(Terms{Life: 2 * time.Second, Renew: 20 * time.Millisecond})
 	h := p.acquire(s)

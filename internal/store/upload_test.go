@@ -296,6 +296,7 @@ func TestFieldReport59ImagesOverStoresWithoutChecksums(t *testing.T) {
 // An image that cannot be read is unknown, never absent: taken for absent, it
 // would be made and uploaded again.
 func TestAnImageThatCannotBeReadIsNotAbsent(t *testing.T) {
+	t.Parallel() // it waits for patience to end
 	p := newPlace(t)
 	s, data := p.patient(), disk()
 	if _, _, err := upload(t.Context(), s, data); err != nil {

@@ -47,6 +47,13 @@ const network = "pn"
 
 var admin = netip.MustParseAddr("172.16.3.250")
 
+// limits are wide where a machine under load could exceed them: how long etcd may
+// take to start says nothing there.
+var limits = talos.Limits{Settle: time.Second, Joining: time.Hour}
+
+// patience bounds what would hang.
+const patience = 15 * time.Minute
+
 // world is a small simulated region: the estate's machines, its load balancer,
 // and real etcd and kube-apiserver on them.
 type world struct {
@@ -116,7 +123,7 @@ func (w *world) rerun() {
 	if w.graph, err = blueprint.Build(w.estate, nil, nil); err != nil {
 		w.t.Fatal(err)
 	}
-	w.cluster, err = talos.New(talos.Options{Estate: w.estate, Bundle: w.bundle, Graph: w.graph, Dial: w.dial, Limits: talos.Limits{Settle: time.Second}})
+	w.cluster, err = talos.New(talos.Options{Estate: w.estate, Bundle: w.bundle, Graph: w.graph, Dial: w.dial, Limits: limits})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -152,7 +159,7 @@ func (w *world) powerOn() {
 // up carries out the cluster's steps as soon as each may run.
 func (w *world) up() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	done := map[string]chan struct{}{}
 	for _, s := range w.graph.Steps {
@@ -188,7 +195,7 @@ func (w *world) up() {
 
 func (w *world) settled() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	live, err := w.cluster.Observe(ctx, w.graph, w.cloud)
 	if err != nil {
@@ -301,7 +308,7 @@ func TestFieldReport17SmallEphemeral(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.powerOn()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	step, _ := w.graph.Step("machine/staging-cp-1")
 	if _, err := w.cluster.Apply(ctx, plan.Action{Step: step, Op: plan.Create}, w); err != nil {

@@ -178,24 +178,24 @@ func (r *region) talosAs(addr string, roles ...role.Role) *client.Client {
 	return c
 }
 
-// until repeats a check until it passes; the deadline is generous since the
-// processor may be shared.
-func (r *region) until(what string, limit time.Duration, check func(context.Context) error) {
+// patience bounds what would hang, on a machine that is shared and slow too.
+const patience = 10 * time.Minute
+
+// until repeats a check until it passes.
+func (r *region) until(what string, check func(context.Context) error) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var last error
 	for {
-		try, done := context.WithTimeout(ctx, 5*time.Second)
+		try, done := context.WithTimeout(ctx, 10*time.Second)
 		err := check(try)
 		done()
 		if err == nil {
 			return
 		}
-		last = err
 		select {
 		case <-ctx.Done():
-			r.t.Fatalf("%s: %v", what, last)
+			r.t.Fatalf("%s: %v", what, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -205,8 +205,8 @@ func (r *region) until(what string, limit time.Duration, check func(context.Cont
 func (r *region) apply(addr string, raw []byte) {
 	r.t.Helper()
 	c := r.insecure(addr)
-	r.until("maintenance API of "+addr, time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	r.until("maintenance API of "+addr, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if _, err := c.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: raw, Mode: machine.ApplyConfigurationRequest_AUTO}); err != nil {
 		r.t.Fatal(err)
@@ -228,7 +228,7 @@ func (r *region) balance(servers ...string) {
 // kube is a client through the load balancer.
 func (r *region) kube(c *client.Client) *kubernetes.Clientset {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	k, err := r.kubeClient(ctx, c)
 	if err != nil {

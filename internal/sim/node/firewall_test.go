@@ -36,9 +36,14 @@ func walled(raw []byte) []byte {
 	return append(bytes.Clone(raw), text...)
 }
 
-// knock says what a caller meets at a port: nothing, or what answers there.
-func knock(ctx context.Context, f *fabric.Fabric, from netip.Addr, port int) string {
-	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+// knock says what a caller meets at a port: nothing, or what answers there. Silence
+// that is wanted is listened to for a moment, an answer is waited for.
+func knock(ctx context.Context, f *fabric.Fabric, from netip.Addr, port int, want string) string {
+	wait := time.Minute
+	if want == "silence" {
+		wait = 300 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	c, err := f.Dial(ctx, testNetwork, from, netip.MustParseAddr("172.16.0.11"), port)
 	switch {
@@ -56,14 +61,15 @@ func knock(ctx context.Context, f *fabric.Fabric, from netip.Addr, port int) str
 // A node lets in what its firewall's documents say, by the caller's address, and
 // is silent to the rest; a change is in force at once and cuts nothing.
 func TestANodeFiltersByItsFirewall(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	m := hardwareOf("cp-1", "172.16.0.11")
 	open := r.machineConfig(machinetype.TypeControlPlane, nil)
 	r.apply2(m, walled(open))
 	c := r.talos("172.16.0.11")
-	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
-	r.until("trustd", time.Minute, func(ctx context.Context) error {
-		if got := knock(ctx, r.fabric, otherMember, 50001); got != "open" {
+	r.until("normal API", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("trustd", func(ctx context.Context) error {
+		if got := knock(ctx, r.fabric, otherMember, 50001, "open"); got != "open" {
 			return errors.New(got)
 		}
 		return nil
@@ -85,7 +91,7 @@ func TestANodeFiltersByItsFirewall(t *testing.T) {
 		{netip.MustParseAddr("172.16.0.11"), 9100, "refused"}, // to itself it speaks over lo
 		{netip.Addr{}, 50000, "silence"},                      // a caller that is not known
 	} {
-		if got := knock(t.Context(), r.fabric, k.from, k.port); got != k.want {
+		if got := knock(t.Context(), r.fabric, k.from, k.port, k.want); got != k.want {
 			t.Errorf("port %d from %s: %s, want %s", k.port, k.from, got, k.want)
 		}
 	}
@@ -93,13 +99,13 @@ func TestANodeFiltersByItsFirewall(t *testing.T) {
 	if err != nil || resp.Messages[0].Mode != machine.ApplyConfigurationRequest_NO_REBOOT {
 		t.Fatalf("taking the firewall away: %v, %v", resp, err)
 	}
-	if got := knock(t.Context(), r.fabric, anOutsider, 50001); got != "open" {
+	if got := knock(t.Context(), r.fabric, anOutsider, 50001, "open"); got != "open" {
 		t.Errorf("without a firewall: %s", got)
 	}
 	if _, err := c.ApplyConfiguration(short(t), &machine.ApplyConfigurationRequest{Data: walled(open), Mode: machine.ApplyConfigurationRequest_NO_REBOOT}); err != nil {
 		t.Fatal(err)
 	}
-	if got := knock(t.Context(), r.fabric, anOutsider, 50001); got != "silence" {
+	if got := knock(t.Context(), r.fabric, anOutsider, 50001, "silence"); got != "silence" {
 		t.Errorf("with the firewall back: %s", got)
 	}
 	if _, err := c.Version(short(t)); err != nil {
@@ -109,18 +115,19 @@ func TestANodeFiltersByItsFirewall(t *testing.T) {
 
 // With accept as the default, a rule drops what it does not name.
 func TestAFirewallThatAccepts(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	raw := r.machineConfig(machinetype.TypeControlPlane, nil)
 	raw = append(raw, "---\napiVersion: v1alpha1\nkind: NetworkRuleConfig\nname: etcd\nportSelector: {ports: [2379-2380], protocol: tcp}\ningress: [{subnet: 172.16.0.12/32}]\n"...)
 	r.apply2(hardwareOf("cp-1", "172.16.0.11"), raw)
 	c := r.talos("172.16.0.11")
-	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("normal API", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 	for from, want := range map[netip.Addr]string{otherMember: "refused", aWorker: "silence"} {
-		if got := knock(t.Context(), r.fabric, from, 2379); got != want {
+		if got := knock(t.Context(), r.fabric, from, 2379, want); got != want {
 			t.Errorf("from %s: %s, want %s", from, got, want)
 		}
 	}
-	if got := knock(t.Context(), r.fabric, anOutsider, 50000); got != "open" {
+	if got := knock(t.Context(), r.fabric, anOutsider, 50000, "open"); got != "open" {
 		t.Errorf("a port that no rule is about: %s", got)
 	}
 }

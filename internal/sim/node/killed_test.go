@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
@@ -43,6 +42,7 @@ func (k *killer) RPC(name, method string, changes bool) node.RPCFault {
 // A call at which its caller is killed either has no effect, or has it and is
 // not answered.
 func TestKilledCaller(t *testing.T) {
+	t.Parallel()
 	k := &killer{before: true}
 	r := newRegion(t, func(o *node.Options) { o.Faults = k })
 	c := r.waitMaintenance(hardwareOf("cp-1", "172.16.0.11"))
@@ -62,7 +62,7 @@ func TestKilledCaller(t *testing.T) {
 	k.mu.Unlock()
 	refused(t, "killed after", send(false), codes.Unavailable, "EOF")
 	admin := r.talos("172.16.0.11")
-	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := admin.Version(ctx); return err })
+	r.until("normal API", func(ctx context.Context) error { _, err := admin.Version(ctx); return err })
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if want := []string{"cp-1 ApplyConfiguration without effect", "cp-1 ApplyConfiguration with effect"}; !slices.Equal(k.heard, want) {

@@ -22,7 +22,7 @@ import (
 
 // short is a context for one call.
 func short(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -39,11 +39,12 @@ func refused(t *testing.T, what string, err error, code codes.Code, text string)
 func (r *region) waitMaintenance(m hardware.Machine) *client.Client {
 	r.farm.PowerOn(m)
 	c := r.insecure(m.NICs[0].Address.Addr().String())
-	r.until("maintenance API", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("maintenance API", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 	return c
 }
 
 func TestMaintenanceAllowsReadingAndOneConfiguration(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	c := r.waitMaintenance(hardwareOf("cp-1", "172.16.0.11"))
 	v, err := c.Version(short(t))
@@ -84,13 +85,14 @@ func TestMaintenanceAllowsReadingAndOneConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := r.talos("172.16.0.11")
-	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := admin.Version(ctx); return err })
+	r.until("normal API", func(ctx context.Context) error { _, err := admin.Version(ctx); return err })
 	if _, err := r.insecure("172.16.0.11").Version(short(t)); client.StatusCode(err) != codes.Unavailable {
 		t.Errorf("without a certificate: %v", err)
 	}
 }
 
 func TestUserData(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	good := hardwareOf("cp-1", "172.16.0.11")
 	good.UserData = map[string][]byte{"cloud-init": r.machineConfig(machinetype.TypeControlPlane, nil)}
@@ -103,30 +105,31 @@ func TestUserData(t *testing.T) {
 	r.farm.PowerOn(good)
 	r.farm.PowerOn(foreign)
 	c := r.talos("172.16.0.11")
-	r.until("API of the node with user data", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("API of the node with user data", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 	// By now the other one, booted first, would have an API too.
 	if _, err := r.insecure("172.16.0.12").Version(short(t)); client.StatusCode(err) != codes.Unavailable {
 		t.Errorf("a node with broken user data has an API: %v", err)
 	}
 	// An image for other machines asks nobody for user data.
 	m := r.insecure("172.16.0.13")
-	r.until("maintenance of the foreign image", time.Minute, func(ctx context.Context) error { _, err := m.Version(ctx); return err })
+	r.until("maintenance of the foreign image", func(ctx context.Context) error { _, err := m.Version(ctx); return err })
 	// What is on the disk wins from then on.
 	good.UserData = bad.UserData
 	r.farm.Reboot(good)
-	r.until("API after reboot", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("API after reboot", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 }
 
 func TestWithoutDefaultRoute(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	m := hardwareOf("cp-1", "172.16.0.11")
 	r.apply2(m, r.machineConfig(machinetype.TypeControlPlane, nil))
 	c := r.talos("172.16.0.11")
-	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("normal API", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 	m.NICs = append([]hardware.NIC(nil), m.NICs...)
 	m.NICs[0].Gateway = hardware.NIC{}.Gateway
 	r.farm.Reboot(m)
-	r.until("bootstrap refused for time", time.Minute, func(ctx context.Context) error {
+	r.until("bootstrap refused for time", func(ctx context.Context) error {
 		err := c.Bootstrap(ctx, &machine.BootstrapRequest{})
 		if client.StatusCode(err) == codes.FailedPrecondition && strings.Contains(err.Error(), "time is not in sync yet") {
 			return nil
@@ -148,12 +151,13 @@ func (r *region) apply2(m hardware.Machine, raw []byte) {
 }
 
 func TestApplyModesOfAConfiguredNode(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	m := hardwareOf("cp-1", "172.16.0.11")
 	first := r.machineConfig(machinetype.TypeControlPlane, nil)
 	r.apply2(m, first)
 	c := r.talos("172.16.0.11")
-	r.until("normal API", time.Minute, func(ctx context.Context) error { _, err := c.Version(ctx); return err })
+	r.until("normal API", func(ctx context.Context) error { _, err := c.Version(ctx); return err })
 	tryRead := func(id string) (string, error) {
 		mc, err := safe.StateGetByID[*configres.MachineConfig](client.WithNode(short(t), "172.16.0.11"), c.COSI, id)
 		if err != nil {
@@ -173,8 +177,9 @@ func TestApplyModesOfAConfiguredNode(t *testing.T) {
 	if read(configres.ActiveID) != string(first) || read(configres.PersistentID) != string(first) {
 		t.Error("the configuration is not kept byte for byte")
 	}
+	try := 30 * time.Minute // of the region's time, so that it does not end while somebody looks
 	apply := func(raw []byte, mode machine.ApplyConfigurationRequest_Mode) (*machine.ApplyConfigurationResponse, error) {
-		return c.ApplyConfiguration(short(t), &machine.ApplyConfigurationRequest{Data: raw, Mode: mode, TryModeTimeout: durationpb.New(5 * time.Second)})
+		return c.ApplyConfiguration(short(t), &machine.ApplyConfigurationRequest{Data: raw, Mode: mode, TryModeTimeout: durationpb.New(try)})
 	}
 	labelled := r.machineConfig(machinetype.TypeControlPlane, func(c *v1alpha1.Config) { c.MachineConfig.MachineNodeLabels = map[string]string{"a": "b"} })
 	token := r.machineConfig(machinetype.TypeControlPlane, func(c *v1alpha1.Config) { c.MachineConfig.MachineToken = "other.token" })
@@ -186,7 +191,16 @@ func TestApplyModesOfAConfiguredNode(t *testing.T) {
 	if read(configres.ActiveID) != string(labelled) || read(configres.PersistentID) != string(first) {
 		t.Error("TRY is not active only")
 	}
-	r.until("end of TRY", time.Minute, func(context.Context) error {
+	try = 5 * time.Second
+	for _, again := range []struct {
+		raw  []byte
+		mode machine.ApplyConfigurationRequest_Mode
+	}{{first, machine.ApplyConfigurationRequest_NO_REBOOT}, {labelled, machine.ApplyConfigurationRequest_TRY}} {
+		if _, err := apply(again.raw, again.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.until("end of TRY", func(context.Context) error {
 		if read(configres.ActiveID) != string(first) {
 			return status.Error(codes.Unknown, "still active")
 		}
@@ -202,7 +216,7 @@ func TestApplyModesOfAConfiguredNode(t *testing.T) {
 	if err != nil || resp.Messages[0].Mode != machine.ApplyConfigurationRequest_REBOOT {
 		t.Fatalf("AUTO with a change that needs a reboot: %v, %v", resp, err)
 	}
-	r.until("configuration after reboot", time.Minute, func(context.Context) error {
+	r.until("configuration after reboot", func(context.Context) error {
 		text, err := tryRead(configres.ActiveID) // which fails while the node goes down and comes up
 		if err == nil && text != string(token) {
 			err = status.Error(codes.Unknown, "still the old one")
@@ -212,11 +226,12 @@ func TestApplyModesOfAConfiguredNode(t *testing.T) {
 }
 
 func TestRolesAndForwarding(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	r.apply2(hardwareOf("cp-1", "172.16.0.11"), r.machineConfig(machinetype.TypeControlPlane, nil))
 	r.apply2(hardwareOf("cp-2", "172.16.0.12"), r.machineConfig(machinetype.TypeControlPlane, nil))
 	c := r.talos("172.16.0.11")
-	r.until("both", time.Minute, func(ctx context.Context) error {
+	r.until("both", func(ctx context.Context) error {
 		v, err := c.Version(client.WithNodes(ctx, "172.16.0.11", "172.16.0.12"))
 		if err == nil && len(v.Messages) == 2 && v.Messages[0].Metadata.Hostname == "172.16.0.11" && v.Messages[1].Metadata.Hostname == "172.16.0.12" {
 			return nil

@@ -21,13 +21,13 @@ import (
 // bootstrap sends the one Bootstrap call as soon as the node takes it.
 func (r *region) bootstrap(c *client.Client) {
 	r.t.Helper()
-	r.until("bootstrap", time.Minute, func(ctx context.Context) error { return c.Bootstrap(ctx, &machine.BootstrapRequest{}) })
+	r.until("bootstrap", func(ctx context.Context) error { return c.Bootstrap(ctx, &machine.BootstrapRequest{}) })
 }
 
 // voters waits until etcd has so many voters and no learner.
 func (r *region) voters(c *client.Client, want int) {
 	r.t.Helper()
-	r.until(fmt.Sprintf("%d voters", want), 3*time.Minute, func(ctx context.Context) error {
+	r.until(fmt.Sprintf("%d voters", want), func(ctx context.Context) error {
 		resp, err := c.EtcdMemberList(ctx, &machine.EtcdMemberListRequest{})
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (r *region) voters(c *client.Client, want int) {
 func (r *region) readyNodes(c *client.Client, want int) {
 	r.t.Helper()
 	k := r.kube(c)
-	r.until(fmt.Sprintf("%d ready nodes", want), 3*time.Minute, func(ctx context.Context) error {
+	r.until(fmt.Sprintf("%d ready nodes", want), func(ctx context.Context) error {
 		list, err := k.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func TestOneControlPlane(t *testing.T) {
 	c := r.talos("172.16.0.11")
 	r.bootstrap(c)
 	r.voters(c, 1)
-	r.until("kubernetes", 2*time.Minute, func(ctx context.Context) error { _, err := r.tryKube(ctx, c); return err })
+	r.until("kubernetes", func(ctx context.Context) error { _, err := r.tryKube(ctx, c); return err })
 	r.readyNodes(c, 1)
 }
 
@@ -99,7 +99,7 @@ func TestThreeControlPlanesAndWorkers(t *testing.T) {
 	r.voters(c, 3)
 	t.Logf("three voters after %s", time.Since(start))
 	for _, addr := range []string{"172.16.0.11", "172.16.0.12", "172.16.0.13"} {
-		r.until("etcd status of "+addr, time.Minute, func(ctx context.Context) error {
+		r.until("etcd status of "+addr, func(ctx context.Context) error {
 			resp, err := r.talos(addr).EtcdStatus(ctx)
 			if err == nil && resp.Messages[0].MemberStatus.IsLearner {
 				err = errors.New("a learner")
@@ -112,6 +112,6 @@ func TestThreeControlPlanesAndWorkers(t *testing.T) {
 	t.Logf("five ready nodes after %s", time.Since(start))
 	for _, addr := range []string{"172.16.0.21", "172.16.0.22"} {
 		w := r.talos(addr)
-		r.until("API of worker "+addr, time.Minute, func(ctx context.Context) error { _, err := w.Version(ctx); return err })
+		r.until("API of worker "+addr, func(ctx context.Context) error { _, err := w.Version(ctx); return err })
 	}
 }

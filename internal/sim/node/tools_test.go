@@ -54,7 +54,7 @@ func (r *region) connect(c net.Conn) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	up, err := r.fabric.Dial(ctx, testNetwork, admin, at.Addr(), int(at.Port()))
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *shell) try(ctx context.Context, command string) (string, error) {
 // run expects a command to succeed and its output to hold some texts.
 func (s *shell) run(command string, want ...string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	out, err := s.try(ctx, command)
 	s.t.Logf("$ %s\n%s", command, out)
@@ -131,7 +131,7 @@ func TestToolsNobodyHereWrote(t *testing.T) {
 	c := r.talos("172.16.0.11")
 	r.bootstrap(c)
 	r.voters(c, 1)
-	r.until("kubernetes", 2*time.Minute, func(ctx context.Context) error { _, err := r.tryKube(ctx, c); return err })
+	r.until("kubernetes", func(ctx context.Context) error { _, err := r.tryKube(ctx, c); return err })
 	r.readyNodes(c, 2)
 	raw, err := c.Kubeconfig(context.Background())
 	if err != nil {
@@ -163,16 +163,16 @@ func TestToolsNobodyHereWrote(t *testing.T) {
 	s.run("talosctl -n 172.16.0.11 time", "time.cloudflare.com")
 	s.run("talosctl -n 172.16.0.11 read /proc/sys/kernel/random/boot_id", "-")
 	s.run("talosctl -n 172.16.0.11 etcd snapshot "+filepath.Join(t.TempDir(), "db"), "snapshot info")
-	s.run("talosctl -n 172.16.0.11 health --server=false --control-plane-nodes 172.16.0.11 --worker-nodes 172.16.0.21 --wait-timeout 60s", "all k8s nodes to report ready: OK", "coredns to report ready: OK")
-	s.run("talosctl -n 172.16.0.11 health --control-plane-nodes 172.16.0.11 --worker-nodes 172.16.0.21 --wait-timeout 60s")
+	s.run("talosctl -n 172.16.0.11 health --server=false --control-plane-nodes 172.16.0.11 --worker-nodes 172.16.0.21 --wait-timeout 5m", "all k8s nodes to report ready: OK", "coredns to report ready: OK")
+	s.run("talosctl -n 172.16.0.11 health --control-plane-nodes 172.16.0.11 --worker-nodes 172.16.0.21 --wait-timeout 5m")
 	s.run("kubectl get nodes -o wide", "cp-1", "Ready", "172.16.0.21", "Talos (v1.13.5)", "v1.36.3", "containerd://")
 	s.run("kubectl create deployment web --image=nginx", "created")
-	s.run("kubectl rollout status deployment/web --timeout=60s", "successfully rolled out")
+	s.run("kubectl rollout status deployment/web --timeout=5m", "successfully rolled out")
 	s.run("kubectl get pods -A -o wide", "kube-apiserver-cp-1", "coredns", "web")
 	s.run("kubectl get --raw /readyz", "ok")
 	s.run("kubectl create namespace shop", "created")
-	s.run("kubectl delete namespace shop --timeout=30s", "deleted")
-	s.run("talosctl -n 172.16.0.21 reboot --timeout 90s", "post check passed")
+	s.run("kubectl delete namespace shop --timeout=5m", "deleted")
+	s.run("talosctl -n 172.16.0.21 reboot --timeout 5m", "post check passed")
 	if _, err := c.EtcdMemberList(context.Background(), &machine.EtcdMemberListRequest{}); err != nil {
 		t.Error(err)
 	}

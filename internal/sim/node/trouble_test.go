@@ -94,12 +94,12 @@ func TestTroubleInAClusterOfThree(t *testing.T) {
 		if _, err := r.talos("172.16.0.12").Version(short(t)); client.StatusCode(err) != codes.Unavailable {
 			t.Errorf("a machine without power answers: %v", err)
 		}
-		r.until("two of three go on", time.Minute, func(ctx context.Context) error {
+		r.until("two of three go on", func(ctx context.Context) error {
 			_, err := r.talos("172.16.0.13").EtcdMemberList(ctx, &machine.EtcdMemberListRequest{QueryLocal: true})
 			return err
 		})
 		r.event("cp-2", "power-on", nil)
-		r.until("the member is back", 2*time.Minute, func(ctx context.Context) error { return etcdUp(ctx, r.talos("172.16.0.12")) })
+		r.until("the member is back", func(ctx context.Context) error { return etcdUp(ctx, r.talos("172.16.0.12")) })
 		after, err := members(short(t), c)
 		if err != nil || after["cp-2"] != before["cp-2"] {
 			t.Errorf("members %v, then %v: %v", before, after, err)
@@ -108,20 +108,20 @@ func TestTroubleInAClusterOfThree(t *testing.T) {
 
 	t.Run("partition", func(t *testing.T) {
 		r.event("cp-3", "partition", nil)
-		r.until("the lone member has no leader", 2*time.Minute, func(ctx context.Context) error {
+		r.until("the lone member has no leader", func(ctx context.Context) error {
 			if etcdUp(ctx, r.talos("172.16.0.13")) == nil {
 				return errors.New("still healthy")
 			}
 			return nil
 		})
 		r.event("cp-3", "heal", nil)
-		r.until("healed", 2*time.Minute, func(ctx context.Context) error { return etcdUp(ctx, r.talos("172.16.0.13")) })
+		r.until("healed", func(ctx context.Context) error { return etcdUp(ctx, r.talos("172.16.0.13")) })
 	})
 
 	t.Run("a lost member joins anew", func(t *testing.T) {
 		r.event("cp-3", "forget-after-reboot", nil)
 		r.event("cp-3", "reboot", nil)
-		r.until("a new member of the old name", 3*time.Minute, func(ctx context.Context) error {
+		r.until("a new member of the old name", func(ctx context.Context) error {
 			after, err := members(ctx, c)
 			if err == nil && (after["cp-3"] == 0 || after["cp-3"] == before["cp-3"]) {
 				err = fmt.Errorf("members %v", after)
@@ -158,6 +158,7 @@ func etcdUp(ctx context.Context, c *client.Client) error {
 }
 
 func TestAnUnknownEtcdArgumentFails(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	raw := r.machineConfig(machinetype.TypeControlPlane, func(c *v1alpha1.Config) {
 		c.ClusterConfig.EtcdConfig.EtcdExtraArgs = v1alpha1.Args{"no-such-argument": v1alpha1.NewArgValue("1", nil)}
@@ -165,7 +166,7 @@ func TestAnUnknownEtcdArgumentFails(t *testing.T) {
 	r.apply2(hardwareOf("cp-1", "172.16.0.11"), raw)
 	c := r.talos("172.16.0.11")
 	r.bootstrap(c)
-	r.until("etcd fails and is restarted", time.Minute, func(ctx context.Context) error {
+	r.until("etcd fails and is restarted", func(ctx context.Context) error {
 		info, err := c.ServiceInfo(ctx, "etcd")
 		if err != nil || len(info) != 1 {
 			return fmt.Errorf("no etcd: %w", err)
@@ -180,6 +181,7 @@ func TestAnUnknownEtcdArgumentFails(t *testing.T) {
 }
 
 func TestDisks(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	m := hardwareOf("cp-1", "172.16.0.11")
 	m.Volumes = append(m.Volumes, hardware.Volume{ID: "data", SizeBytes: 40e9})
@@ -197,7 +199,7 @@ func TestDisks(t *testing.T) {
 	}
 	expect := func(addr, disk string, least, most uint64) {
 		t.Helper()
-		r.until("EPHEMERAL on "+disk, time.Minute, func(ctx context.Context) error {
+		r.until("EPHEMERAL on "+disk, func(ctx context.Context) error {
 			at, size := where(addr)(ctx)
 			if at != disk || size < least || size > most {
 				return fmt.Errorf("on %s with %d bytes", at, size)
@@ -217,6 +219,7 @@ func TestDisks(t *testing.T) {
 }
 
 func TestCertificatesThatAreNotWhatTheyShouldBe(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	r.event("cp-1", "maintenance-cert-change", nil)
 	r.waitMaintenance(hardwareOf("cp-1", "172.16.0.11"))
@@ -230,7 +233,7 @@ func TestCertificatesThatAreNotWhatTheyShouldBe(t *testing.T) {
 	}
 	r.event("cp-1", "foreign-certificate", nil)
 	r.apply("172.16.0.11", r.machineConfig(machinetype.TypeControlPlane, nil))
-	r.until("a stranger's certificate", time.Minute, func(ctx context.Context) error {
+	r.until("a stranger's certificate", func(ctx context.Context) error {
 		_, err := r.talos("172.16.0.11").Version(ctx)
 		if err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 			return fmt.Errorf("got %v", err)
@@ -242,6 +245,7 @@ func TestCertificatesThatAreNotWhatTheyShouldBe(t *testing.T) {
 // What happens to a name after its machine was deleted happens to the machine
 // that gets the name, and nothing brings the old one back.
 func TestEventsOfADeletedMachine(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	first, second := hardwareOf("cp-1", "172.16.0.11"), hardwareOf("cp-1", "172.16.0.12")
 	second.ServerID, second.Volumes[0].ID = "server-again", "volume-again"
@@ -293,6 +297,7 @@ func (r *region) keyOf(addr string) [32]byte {
 }
 
 func TestUnknownEventsAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRegion(t, nil)
 	for want, e := range map[string]hardware.NodeEvent{
 		"power-loss":       {Node: "cp-1", Event: "meteor"},
