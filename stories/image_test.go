@@ -116,7 +116,7 @@ func TestImageBuildOverAStoreThatCuts(t *testing.T) {
 	p, e := stageImage(t, "raw.zst")
 	const part = 8 << 20
 	faults(t, p, http.MethodPost, fmt.Sprintf(`{http: [{method: PUT, path: "/bastide-scene-*/images/*.qcow2", query: {partNumber: "3"}, cutAfter: %d}]}`, part*6/10))
-	out, err := p.Command(t.Context(), "image", "build", p.Stage.Env, "--yes", "--timeout", "20s").CombinedOutput()
+	out, err := p.Command(t.Context(), "image", "build", p.Stage.Env, "--yes", "--timeout", "1m").CombinedOutput() // a slow machine has to get to part 3 within it
 	if err == nil || !strings.Contains(string(out), "part 3 of images/") {
 		t.Fatalf("%v: %s", err, out)
 	}
