@@ -70,6 +70,11 @@ type region struct {
 	input  *generate.Input
 }
 
+// bundle is one for all tests: an RSA key takes seconds under the race detector.
+var bundle = sync.OnceValues(func() (*secrets.Bundle, error) {
+	return secrets.NewBundle(secrets.NewClock(), config.TalosVersionCurrent)
+})
+
 func newRegion(t *testing.T, change func(*node.Options)) *region {
 	r := &region{t: t, fabric: fabric.New()}
 	var log *slog.Logger
@@ -91,12 +96,11 @@ func newRegion(t *testing.T, change func(*node.Options)) *region {
 	t.Cleanup(func() { _ = r.lb.Close() })
 	r.fabric.HostUp(testNetwork, admin)
 
-	contract := config.TalosVersionCurrent
-	if r.bundle, err = secrets.NewBundle(secrets.NewClock(), contract); err != nil {
+	if r.bundle, err = bundle(); err != nil {
 		t.Fatal(err)
 	}
 	r.input, err = generate.NewInput("test", "https://172.16.0.2:6443", "1.36.3", generate.WithSecretsBundle(r.bundle),
-		generate.WithClusterDiscovery(false), generate.WithVersionContract(contract))
+		generate.WithClusterDiscovery(false), generate.WithVersionContract(config.TalosVersionCurrent))
 	if err != nil {
 		t.Fatal(err)
 	}
