@@ -25,20 +25,29 @@ import (
 //  1. the new password is written to the secret as a version that says pending,
 //     and disabled if there is an enabled one before it;
 //  2. the database gets it;
-//  3. the instance's tag for the user says the new number;
-//  4. the version is enabled and says live, older ones are disabled, and those
-//     before the last one that was live are deleted.
+//  3. the version is enabled, so that applications read it;
+//  4. the instance's tag for the user says the new number;
+//  5. the version says live, older ones are disabled, and those before the last
+//     one that was live are deleted.
 //
 // A pending version is never made twice: a run that finds one reads it back and
 // goes on with it.
 //
 // An application that reads the newest enabled version gets one that the database
-// refuses in two windows. Scaleway makes every version enabled, so between the
-// writing and the disabling in 1, two calls after each other, it gets the new
-// password too early; a run that dies there leaves it so until the next up, which
-// goes on with 2. A run that has to read a disabled version back enables it for
-// that long, with the same effect. Between 2 and 4 it gets the old password too
-// late.
+// refuses in two windows. A user has one password, so one window there must be;
+// and Scaleway makes every version enabled, with nothing in the call to prevent it
+// (disable_previous takes the old one away, which is worse). Within 1, from one
+// call to the next, it gets the new password too early. From 2 to 3, from one call
+// to the next, it gets the old one too late. A run that dies in a window leaves it
+// open until the next up, as does one that has to read a disabled version back:
+// it enables it for that long, with the effect of 1.
+//
+// The database first and the secret after it would have the second window alone.
+// But who dies between them has locked the application out with a password that
+// nobody knows, which weighs more than a moment. The tag comes after the enabling,
+// because an instance takes its time for a tag: what the version and the tag say
+// is true in either order, and a run that dies between gives the database the
+// password that it has once more.
 
 func sortVersions(all []passwordVersion) {
 	slices.SortFunc(all, func(a, b passwordVersion) int { return cmp.Compare(a.revision, b.revision) })
@@ -192,14 +201,18 @@ func (p *password) enable(ctx context.Context, n uint32, on bool) error {
 	})
 }
 
-// finish makes the version that the database has the one that applications read,
-// and disables those of bastide before it.
-func (p *password) finish(ctx context.Context, v passwordVersion) error {
-	if !v.enabled {
-		if err := p.enable(ctx, v.revision, true); err != nil {
-			return err
-		}
+// publish makes the version that the database has the one that applications read.
+func (p *password) publish(ctx context.Context, v passwordVersion) (passwordVersion, error) {
+	if v.enabled {
+		return v, nil
 	}
+	err := p.enable(ctx, v.revision, true)
+	v.enabled = err == nil
+	return v, err
+}
+
+// finish says that the version is live, and disables those of bastide before it.
+func (p *password) finish(ctx context.Context, v passwordVersion) error {
 	if !v.live {
 		v.live = true
 		if err := p.c.repeated(ctx, func(ctx context.Context) error {

@@ -69,6 +69,9 @@ func (c *Cloud) applyPostgresUser(ctx context.Context, j job, want blueprint.Pos
 	if err := c.userAs(ctx, j, instance, want.Admin, known, reveal); err != nil {
 		return plan.Observed{}, err
 	}
+	if v, err = p.publish(ctx, v); err != nil {
+		return plan.Observed{}, err
+	}
 	if err := c.noteInDatabase(ctx, j, instance, want.Database); err != nil {
 		return plan.Observed{}, err
 	}
