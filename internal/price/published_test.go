@@ -83,24 +83,28 @@ func TestTheDocumentedTablesAreTrue(t *testing.T) {
 	}
 	doc := string(data)
 	want := func(cells ...string) {
-		if row := "| " + strings.Join(cells, " | ") + " |\n"; !strings.Contains(doc, row) {
+		if row := "| " + strings.TrimSuffix(strings.Join(cells, " | "), " ") + " |\n"; !strings.Contains(doc, row) {
 			t.Errorf("docs/cost.md lacks the row\n%s", row)
 		}
 	}
 	hourly := List("", publicEstate(byTheHour), Table())
 	for _, l := range hourly.Lines {
-		want(l.Name, l.What, l.Want.Hour.Euros(5), l.Want.Day().Euros(2), l.Want.Month.Euros(2))
+		want(l.Name, l.What, l.Want.Hour.Euros(5), l.Want.Day().Euros(2), l.Want.Month.Euros(2), l.Source)
 	}
-	want("**together**", "", hourly.Want.Hour.Euros(5), hourly.Want.Day().Euros(2), hourly.Want.Month.Euros(2))
+	want("**together**", "", hourly.Want.Hour.Euros(5), hourly.Want.Day().Euros(2), hourly.Want.Month.Euros(2), "")
 	monthly := List("", publicEstate(byTheMonth, setUp), Table())
-	want("**together, the metal by the month**", "and "+monthly.Want.Once.Euros(2)+" once", monthly.Want.Hour.Euros(5), monthly.Want.Day().Euros(2), monthly.Want.Month.Euros(2))
+	want("**together, the metal by the month**", "and "+monthly.Want.Once.Euros(2)+" once", monthly.Want.Hour.Euros(5), monthly.Want.Day().Euros(2), monthly.Want.Month.Euros(2), "")
+	metal := monthly.Lines[5]
+	want(metal.Name, metal.What, metal.Want.Hour.Euros(5), metal.Want.Day().Euros(2), metal.Want.Month.Euros(2), metal.Source)
 
 	private := privateEstate(t)
 	type row struct {
-		n    int
-		cost Cost
+		n      int
+		cost   Cost
+		source string
 	}
 	rows, order := map[string]*row{}, []string{}
+	read := map[string]Cost{} // by the lines of what was read into the author's text
 	for _, l := range private.Lines {
 		if l.NotPriced != "" {
 			want(string(l.Kind), l.What, "not priced", l.NotPriced)
@@ -108,14 +112,40 @@ func TestTheDocumentedTablesAreTrue(t *testing.T) {
 		}
 		key := fmt.Sprintf("%s | %s", l.Kind, l.What)
 		if rows[key] == nil {
-			rows[key] = &row{}
+			rows[key] = &row{source: l.Source}
 			order = append(order, key)
 		}
 		rows[key].n++
 		rows[key].cost = rows[key].cost.plus(l.Want)
+		read[reading(l)] = read[reading(l)].plus(l.Want)
 	}
 	for _, key := range order {
-		want(key, fmt.Sprint(rows[key].n), rows[key].cost.Month.Euros(2))
+		want(key, fmt.Sprint(rows[key].n), rows[key].cost.Month.Euros(2), rows[key].source)
 	}
-	want("**together**", "", "", private.Want.Month.Euros(2))
+	want("**together**", "", "", private.Want.Month.Euros(2), "")
+	for name, cost := range read {
+		if row := fmt.Sprintf("| %s | %s | ", name, cost.Month.Euros(2)); !strings.Contains(doc, row) {
+			t.Errorf("docs/cost.md lacks a row that begins with\n%s", row)
+		}
+	}
+}
+
+// reading is the row of docs/cost.md that explains a line of the private estate.
+func reading(l Line) string {
+	switch l.Kind {
+	case blueprint.KindGateway, blueprint.KindGatewayIP:
+		return "gateway and its address"
+	case blueprint.KindLoadBalancer:
+		return "load balancer"
+	case blueprint.KindEdgeIP:
+		return "edge address"
+	case blueprint.KindPostgres:
+		return "PostgreSQL"
+	case blueprint.KindPostgresSecret:
+		return "password"
+	}
+	if strings.Contains(l.Name+l.Node, "-cp-") {
+		return "control plane"
+	}
+	return "system nodes"
 }
