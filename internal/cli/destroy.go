@@ -33,7 +33,8 @@ func (a *app) destroyCommand() *cobra.Command {
 		Long: `Take the estate down and prove that nothing is left: an inventory first, then the
 removal, then a fresh inventory. It works with a dead cluster and without the
 secrets bundle, and with a file in which only the name and the place at Scaleway
-are right. Things without the estate's mark are named and never removed.
+are right. Things without the estate's mark are named and never removed. Where that last
+inventory could not be read to its end, the exit code is 4, whatever is gone.
 
 What holds data is kept, with what it stands on, unless its class is named with
 --delete-data: ` + strings.Join(session.DataClasses(), ", ") + `.
