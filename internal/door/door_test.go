@@ -79,7 +79,7 @@ func TestDialSaysWhatStoodInTheWay(t *testing.T) {
 		b.targets[address] = strings.ReplaceAll(target, ":", " ")
 	}
 	cfg := config(t, b, key)
-	cfg.DialTimeout = 300 * time.Millisecond
+	cfg.DialTimeout = 2 * time.Second // an answer at once takes a while on a busy machine
 	d := open(t, cfg)
 	for _, c := range []struct {
 		address string
@@ -154,7 +154,7 @@ func TestOpenCannotTellWhenNothingAnswers(t *testing.T) {
 	key := newKey(t)
 	b := startBastion(t, key)
 	cfg := config(t, b, key)
-	cfg.Patience = 300 * time.Millisecond
+	cfg.Patience = 3 * time.Second // enough to be refused once on a busy machine
 	b.stop()
 	_, err := Open(t.Context(), cfg)
 	if outcome.CodeOf(err) != outcome.Unknown || !strings.Contains(err.Error(), "connection refused") {
@@ -217,7 +217,7 @@ func TestSilentConnectionIsGivenUp(t *testing.T) {
 	b := startBastion(t, key)
 	b.targets["172.16.0.11:50000"] = parrot(t)
 	cfg := config(t, b, key)
-	cfg.KeepAlive = 30 * time.Millisecond
+	cfg.KeepAlive = 300 * time.Millisecond
 	d := open(t, cfg)
 	c, err := dial(t, d, "172.16.0.11:50000")
 	if err != nil {

@@ -18,6 +18,12 @@ import (
 // shelves are the estate's bucket, made, and a replica in the store elsewhere.
 func (p *place) shelves() (own, replica *Shelf) {
 	p.Helper()
+	return p.shelvesWithin(30 * time.Second)
+}
+
+// shelvesWithin gives a call to the replica so long, its repetitions included.
+func (p *place) shelvesWithin(patience time.Duration) (own, replica *Shelf) {
+	p.Helper()
 	s := p.store(Terms{})
 	if err := s.Ensure(p.Context()); err != nil {
 		p.Fatal(err)
@@ -31,7 +37,7 @@ func (p *place) shelves() (own, replica *Shelf) {
 		Estate: &estate.Estate{Name: "staging", Scaleway: estate.Scaleway{Project: project, Region: "fr-par", Zones: []string{"fr-par-1"}},
 			Store: estate.Store{Replica: &estate.Replica{Endpoint: "https://s3.example.net", Region: "eu-west-1", Bucket: "staging-copies"}}},
 		LookupEnv: func(n string) (string, bool) { v, ok := env[n]; return v, ok }, Notice: p.notice,
-		Retry: scaleway.Retry{Attempt: 300 * time.Millisecond, Base: time.Millisecond, Cap: 20 * time.Millisecond, Budget: 300 * time.Millisecond, Quiet: time.Millisecond},
+		Retry: scaleway.Retry{Attempt: patience, Base: time.Millisecond, Cap: 20 * time.Millisecond, Budget: patience, Quiet: time.Millisecond},
 	})
 	if err != nil {
 		p.Fatal(err)
@@ -109,6 +115,7 @@ func TestTroubleOfTheReplica(t *testing.T) {
 	t.Parallel() // it waits for patience to end
 	p := newPlace(t)
 	own, replica := p.shelves()
+	_, hasty := p.shelvesWithin(500 * time.Millisecond)
 	if err := replica.Keep(t.Context(), 1, []byte("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -134,15 +141,15 @@ func TestTroubleOfTheReplica(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &place{T: t, region: p.region}
 			p.faults("http:\n  - {method: GET, " + at + ", " + c.fault + "}\n")
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			copies, err := replica.List(ctx)
+			copies, err := hasty.List(ctx)
 			wantError(t, err, c.code, "replica")
 			if copies != nil || !p.struck() {
 				t.Errorf("copies %+v, the fault acted: %v", copies, p.struck())
 			}
 			p.faults("http:\n  - {method: PUT, " + at + ", " + c.fault + "}\n")
-			if err := replica.Keep(ctx, 2, []byte("two")); c.fault != `truncate: 60` { // of an answer that is empty there is nothing to cut
+			if err := hasty.Keep(ctx, 2, []byte("two")); c.fault != `truncate: 60` { // of an answer that is empty there is nothing to cut
 				wantError(t, err, outcome.Failed, "the secrets bundle was not copied to the replica")
 			}
 		})

@@ -19,7 +19,7 @@ import (
 
 const (
 	network = "pn-1"
-	patient = 20 * time.Second // ends a test that would hang
+	patient = 2 * time.Minute // ends a test that would hang
 )
 
 var (

@@ -69,7 +69,7 @@ func TestOneLeadsAtATime(t *testing.T) {
 	}
 	election := func(name string) Election {
 		return Election{Lease: metav1.ObjectMeta{Namespace: "kube-system", Name: "boss"}, Identity: name,
-			Duration: time.Second, Renew: 700 * time.Millisecond, Retry: 20 * time.Millisecond}
+			Duration: 4 * time.Second, Renew: time.Second, Retry: 20 * time.Millisecond} // far apart, on a machine that stalls too
 	}
 	var leading sync.Mutex
 	led := make(chan string, 10)
