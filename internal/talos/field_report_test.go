@@ -18,7 +18,6 @@ import (
 	"bastide/internal/estate"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
-	"bastide/internal/vault"
 )
 
 // versions are the Talos releases that this build drives, each with a
@@ -47,7 +46,7 @@ func refusedPatch(t *testing.T, node, patch string, want ...string) {
 // for ours: a certificate that another authority signed is told from one of ours
 // by its signature alone.
 func TestFieldReport08CredentialsOfAnotherBundle(t *testing.T) {
-	stranger, err := vault.Generate("v1.13.5", born)
+	stranger, err := strangersBundle()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,9 @@ type world struct {
 
 func (w *world) Get(id string) (plan.Observed, bool) { o, ok := w.cloud.Steps[id]; return o, ok }
 
+// regionsBundle is one for all worlds: an RSA key takes seconds under the race detector.
+var regionsBundle = sync.OnceValues(func() (*vault.Bundle, error) { return vault.Generate("v1.13.5", time.Now()) })
+
 func newWorld(t *testing.T, change func(*estate.Estate)) *world {
 	t.Helper()
 	prefix := func(s string) estate.Prefix { return estate.Prefix{Prefix: netip.MustParsePrefix(s)} }
@@ -94,7 +97,7 @@ func newWorld(t *testing.T, change func(*estate.Estate)) *world {
 	}
 	t.Cleanup(func() { _ = w.farm.Close() })
 	w.fabric.HostUp(network, admin)
-	if w.bundle, err = vault.Generate("v1.13.5", time.Now()); err != nil {
+	if w.bundle, err = regionsBundle(); err != nil {
 		t.Fatal(err)
 	}
 	w.rerun()

@@ -30,6 +30,9 @@ var born = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 // testBundle is made once: generating keys is most of the time of a test.
 var testBundle = sync.OnceValues(func() (*vault.Bundle, error) { return vault.Generate("v1.13.5", time.Now()) })
 
+// strangersBundle is another cluster's.
+var strangersBundle = sync.OnceValues(func() (*vault.Bundle, error) { return vault.Generate("v1.13.5", born) })
+
 func bundle(t testing.TB) *vault.Bundle {
 	t.Helper()
 	b, err := testBundle()

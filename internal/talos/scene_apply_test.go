@@ -10,7 +10,6 @@ import (
 
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
-	"bastide/internal/vault"
 )
 
 // Field report 21: the node took the configuration, the answer was lost.
@@ -75,7 +74,7 @@ func TestMaintenanceCertificateThatChanges(t *testing.T) {
 // Field reports 08 and 09: a node of another cluster, a bundle of another.
 func TestFieldReport09AnotherClustersNode(t *testing.T) {
 	s := newScene(t)
-	stranger, err := vault.Generate("v1.13.5", born)
+	stranger, err := strangersBundle()
 	if err != nil {
 		t.Fatal(err)
 	}
