@@ -85,7 +85,7 @@ func TestAMemberThatWasAddedAndNeverStarts(t *testing.T) {
 		})
 	}
 	add("172.16.0.5")
-	s.refuses(s.apply("etcd-members/staging"), outcome.Failed, "staging-cp-2 does not get into etcd", "added and the node restarted before it started",
+	s.refuses(s.apply("etcd-members/staging"), outcome.Failed, "staging-cp-2 does not get into etcd", "added and has not begun to start since",
 		"talosctl -n 172.16.0.4 etcd remove-member bfac3b7805c765bb")
 
 	add("172.16.0.99") // nobody knows whose it is: it may be starting

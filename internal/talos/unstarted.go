@@ -35,8 +35,8 @@ func (u *unstarted) look(h EtcdHealth) error {
 		}
 		if now.Sub(seen[m.ID]) >= u.c.limits.Joining {
 			return outcome.Fail(fmt.Sprintf("%s does not get into etcd", n.Node),
-				fmt.Sprintf("its member %x was added and the node restarted before it started; etcd does not add it again, and takes no other node meanwhile\n%s", m.ID, h.Members.Picture()),
-				u.c.removeUnstarted(h, m.ID))
+				fmt.Sprintf("its member %x was added and has not begun to start since, as when the node restarted in between; etcd does not add it again, and takes no other node meanwhile\n%s", m.ID, h.Members.Picture()),
+				u.c.removeUnstarted(h, n.Node, m.ID))
 		}
 	}
 	u.since = seen
@@ -59,13 +59,14 @@ func (u *unstarted) of(n EtcdNode, h EtcdHealth) (EtcdMember, bool) {
 }
 
 // removeUnstarted is the command that makes room: the node adds itself anew.
-func (c *Cluster) removeUnstarted(h EtcdHealth, id uint64) string {
+func (c *Cluster) removeUnstarted(h EtcdHealth, node string, id uint64) string {
+	slow := fmt.Sprintf("unless `talosctl -n %s service etcd` says that it is starting right now, ", c.addresses.Nodes[node])
 	for _, n := range h.Nodes {
 		if n.Leader {
-			return fmt.Sprintf("remove the member, which never had a vote or data: `talosctl -n %s etcd remove-member %x`, then run `bastide up` again", c.addresses.Nodes[n.Node], id)
+			return slow + fmt.Sprintf("remove the member, which never had a vote or data: `talosctl -n %s etcd remove-member %x`, then run `bastide up` again", c.addresses.Nodes[n.Node], id)
 		}
 	}
-	return fmt.Sprintf("remove the member, which never had a vote or data, with `talosctl etcd remove-member %x` on a node whose etcd runs, then run `bastide up` again", id)
+	return slow + fmt.Sprintf("remove the member, which never had a vote or data, with `talosctl etcd remove-member %x` on a node whose etcd runs, then run `bastide up` again", id)
 }
 
 // peer is the address in a member's first peer URL; the zero address if there is none.
