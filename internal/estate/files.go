@@ -26,6 +26,20 @@ func (e *Estate) Path(name string) string {
 	return filepath.Join(e.Dir, name)
 }
 
+// Beside lists the files that the estate names by relative paths, as written.
+func (e *Estate) Beside() []string {
+	var out []string
+	for _, f := range slices.Concat(e.patchFiles(), e.otherFiles()) {
+		out = append(out, f.file)
+	}
+	for _, entry := range e.Admin.SSHKeys {
+		if !isInlineSSHKey(entry) && !filepath.IsAbs(entry) && !strings.HasPrefix(entry, "~/") {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
 // checkFiles looks at each file that the estate names, and gathers the SSH keys.
 func (s *source) checkFiles(e *Estate) {
 	for _, f := range e.patchFiles() {

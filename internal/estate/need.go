@@ -35,7 +35,7 @@ func LoadFor(path string, need Need) (*Estate, Problems, error) {
 	e, s := parse(file, data)
 	inText := len(s.problems)
 	if e != nil {
-		e.Dir = filepath.Dir(file)
+		e.Dir, e.File = filepath.Dir(file), file
 		if need != Place {
 			s.checkFiles(e)
 		}
@@ -50,7 +50,7 @@ func LoadFor(path string, need Need) (*Estate, Problems, error) {
 	}
 	if need == Place && e != nil {
 		buckets := e.bucketNames()
-		e = &Estate{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, Dir: e.Dir, Scaleway: e.Scaleway, Store: e.Store, Secrets: e.Secrets, DNS: e.DNS,
+		e = &Estate{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, Dir: e.Dir, File: e.File, Scaleway: e.Scaleway, Store: e.Store, Secrets: e.Secrets, DNS: e.DNS,
 			Services: Services{Buckets: buckets}}
 		if e.Name == "" || e.Scaleway.Project == "" || e.Scaleway.Region == "" || len(e.Scaleway.Zones) == 0 {
 			wrong, ignored = s.problems, nil // a key may be misspelled, so that the problem has another's name

@@ -33,6 +33,8 @@ type Estate struct {
 
 	// Dir is the directory of the file; relative paths in it start there.
 	Dir string `yaml:"-"`
+	// File is the path that it was read from.
+	File string `yaml:"-"`
 }
 
 // Scaleway says where the estate is built. These values always win over the

@@ -66,7 +66,7 @@ func Build(e *estate.Estate, dir string, now time.Time) (*Stage, error) {
 	if err := os.WriteFile(filepath.Join(s.Dir, marker), nil, 0o600); err != nil {
 		return nil, err
 	}
-	if err := copyTree(e.Dir, s.Env); err != nil {
+	if err := s.copyEnvironment(e); err != nil {
 		return nil, err
 	}
 	public, err := s.makeSSHKey()
@@ -93,36 +93,43 @@ func (s *Stage) clear() error {
 	return os.RemoveAll(s.Dir)
 }
 
-// copyTree copies what an environment is made of and leaves secrets and what
-// bastide remembers about the real estate behind.
-func copyTree(from, to string) error {
-	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
-		if err != nil {
+// copyEnvironment copies the estate file and the files that it names. What else
+// lies beside them stays, secrets and what bastide remembers of the real estate
+// above all. A file that lies above the environment lies above its copy too.
+func (s *Stage) copyEnvironment(e *estate.Estate) error {
+	names := e.Beside()
+	for depth := depthOf(names); depth > 0; depth-- {
+		s.Env = filepath.Join(s.Env, "env")
+	}
+	if err := copyFile(e.File, filepath.Join(s.Env, estate.FileName)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := copyFile(e.Path(name), filepath.Join(s.Env, name)); err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(from, file)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		switch {
-		case d.IsDir() && (rel == ".bastide" || rel == ".git"):
-			return fs.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(target, 0o700)
-		case rel == vault.FileName || !d.Type().IsRegular():
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil || info.Size() > 4<<20 { // nothing that a file refers to is that large
-			return err
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, 0o600)
-	})
+	}
+	return nil
+}
+
+// depthOf is how many folders up relative paths lead at most.
+func depthOf(names []string) int {
+	depth := 0
+	for _, name := range names {
+		depth = max(depth, strings.Count(filepath.ToSlash(filepath.Clean(name)), "../"))
+	}
+	return depth
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
 }
 
 func (s *Stage) makeSSHKey() (public string, err error) {
