@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"bastide/internal/outcome"
-	"bastide/internal/plan"
 	"bastide/internal/run"
 	"bastide/internal/session"
 )
@@ -24,7 +23,9 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan ENV",
 		Short: "Show what up would do, with the reason and what each step disrupts",
 		Long: `Show what up would do, with the reason and what each step disrupts. Nothing is
-written. Values that cannot be known before the run say why.`,
+written. Values that cannot be known before the run say why. Where up could not
+begin, because something has to be decided first or is not known, plan shows all
+the same and ends as up would, with 3 or 4.`,
 		Example: `  bastide plan envs/staging
   bastide plan envs/staging --exit-code --output json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,8 +40,8 @@ written. Values that cannot be known before the run say why.`,
 				if err := s.Foresee(ctx, p); err != nil {
 					return err
 				}
-				if len(p.Having(plan.Unknown)) > 0 {
-					return run.Blocked(p)
+				if err := run.Blocked(p); err != nil {
+					return err // as up would, with the whole plan above it
 				}
 				if exitCode && !p.Empty() {
 					return exit(outcome.Changes)

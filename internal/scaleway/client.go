@@ -134,7 +134,7 @@ func (s *settings) disagreements(p profile, file estate.Scaleway) {
 
 func (c *Cloud) client(p profile, o Options) (*scw.Client, error) {
 	if p.SecretKey == "" || p.AccessKey == "" {
-		return nil, outcome.Refuse("Scaleway cannot be reached", "there is no API key",
+		return nil, outcome.Refuse("nothing at Scaleway may be read", "there is no API key",
 			"set SCW_ACCESS_KEY and SCW_SECRET_KEY, or run scw init")
 	}
 	if u, err := url.Parse(p.APIURL); p.APIURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {

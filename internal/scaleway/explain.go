@@ -157,7 +157,7 @@ func (c *Cloud) permit(denied *scw.PermissionsDeniedError) string {
 		}
 	}
 	return fmt.Sprintf("give the key's IAM application %s in that project, or check scaleway.project in the file",
-		orText(set, "the permission sets that docs/operations.md lists"))
+		orText(set, "the permission sets that `bastide iam ENV` prints"))
 }
 
 func permissionSet(resource string) string {

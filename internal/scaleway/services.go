@@ -94,7 +94,7 @@ func (inv *Inventory) Complete() error {
 		return nil
 	}
 	return outcome.CannotTell(fmt.Sprintf("whether %s has anything left among %s cannot be told", inv.estate, strings.Join(inv.Unread, " and ")),
-		"the API key may not read them", "run the command again with a key that may; docs/operations.md lists the permission sets")
+		"the API key may not read them", "run the command again with a key that may; `bastide iam ENV` prints the permission sets")
 }
 
 // inTheWay notes that something without the estate's mark has the place of a

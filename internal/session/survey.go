@@ -89,7 +89,7 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 		if v.Inventory.HasServers() {
 			return outcome.Refuse("servers of "+s.Estate.Name+" exist, its secrets bundle does not",
 				fmt.Sprintf("%s is not there, and a new bundle would be another cluster's", s.Vault().Path),
-				"bring the file back, or import the bundle with bastide secrets import "+s.config.Path)
+				fmt.Sprintf("bring it back from its copies with bastide secrets restore %[1]s, or take a bundle in with bastide secrets import %[1]s", s.config.Path))
 		}
 		s.config.Notice("there is no secrets bundle yet; make one with bastide secrets new " + s.config.Path)
 		return nil

@@ -86,7 +86,7 @@ func (f File) Sealed() ([]byte, error) {
 	sealed, err := estate.ReadFile(f.Path, maxSealed)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, outcome.Refuse("there is no secrets bundle at "+f.Path, "it is the identity of the cluster and is never made in passing",
-			"if the cluster exists, bring the file back or its bundle with `bastide secrets import ENV FILE`; only for one that was never raised, make it with `bastide secrets new ENV`")
+			"if the cluster exists, bring the file back, with `bastide secrets restore ENV` from its copies or with `bastide secrets import ENV FILE` from a bundle; only for one that was never raised, make it with `bastide secrets new ENV`")
 	}
 	if errors.As(err, new(*estate.TooLargeError)) {
 		return nil, outcome.Refuse("the secrets bundle "+f.Path+" cannot be used", "", restore).Because(err)
