@@ -76,7 +76,9 @@ func (r *reader) buckets() {
 				r.inv.Warnings = append(r.inv.Warnings, PolicyUnread(b.name))
 			}
 			r.add(Item{Kind: blueprint.KindBucket, Step: step, Name: b.name, CloudID: b.name, Settled: true, Created: b.created, Spec: b.spec})
-		case !b.unfinished():
+		case b.unfinished():
+			r.inv.Warnings = append(r.inv.Warnings, fmt.Sprintf("the bucket %s is there, empty and without any tag, as a run leaves it that was killed: `up` makes it the estate's", b.name))
+		default:
 			r.inTheWay(step, r.bucketStrange(b))
 		}
 	}

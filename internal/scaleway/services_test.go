@@ -1,6 +1,7 @@
 package scaleway_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,6 +172,12 @@ func TestHandedOver(t *testing.T) {
 	m, other := w.minio(), w.somebody()
 	if err := m.MakeBucket(t.Context(), "staging-app", minio.MakeBucketOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	inv, err := w.cloud().Inventory(t.Context())
+	if err != nil || !slices.ContainsFunc(inv.Warnings, func(s string) bool {
+		return strings.Contains(s, "the bucket staging-app is there, empty and without any tag")
+	}) {
+		t.Errorf("warnings %q, %v", inv.Warnings, err) // up would take it up, as one that was left half made
 	}
 	if _, err := m.Client.PutObject(t.Context(), "staging-app", "x", strings.NewReader("x"), 1, minio.PutObjectOptions{}); err != nil {
 		t.Fatal(err)
