@@ -186,7 +186,7 @@ func (r *reader) records() {
 func (r *reader) record(z *zone, name string) {
 	set, step := r.setOf(z.records, name, z.name), string(blueprint.KindDNSRecord)+"/"+name
 	if set.other != nil {
-		r.inTheWay(step, recordStrange(set.other, name)+"; remove it, or choose another name in dns")
+		r.inTheWay(step, fmt.Sprintf("%s; remove it, choose another name in dns, or hand it over: with the comment %s%s it is the estate's", recordStrange(set.other, name), blueprint.TagEstate, r.estate.Name))
 	}
 	if len(set.own) == 0 {
 		return

@@ -190,7 +190,7 @@ func TestHandedOver(t *testing.T) {
 	w.wantRefused("bucket/staging-app", "without the estate's mark", "bastide:estate=staging and bastide:step=bucket/staging-app")
 	w.wantRefused("registry/staging-images", "without the estate's mark", "[bastide:estate=staging]")
 	w.wantRefused("secret/app/session-key", "without the estate's mark", "bastide:estate=staging and bastide:step=secret/app/session-key")
-	w.wantRefused("dns-record/k8s.staging.example.org", "k8s.staging.example.org A 192.0.2.1, which is not the estate's")
+	w.wantRefused("dns-record/k8s.staging.example.org", "k8s.staging.example.org A 192.0.2.1, which is not the estate's", "with the comment bastide:estate=staging")
 
 	marks := must(tags.NewTags(map[string]string{"bastide:estate": "staging", "bastide:step": "bucket/staging-app"}, false))(t)
 	if err := m.SetBucketTagging(t.Context(), "staging-app", marks); err != nil {

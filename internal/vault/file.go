@@ -162,7 +162,7 @@ func (f File) write(b *Bundle) error {
 		if errors.Is(err, fs.ErrExist) {
 			return f.occupied()
 		}
-		return outcome.Fail("could not write the secrets bundle "+f.Path, "", "check its directory").Because(err)
+		return outcome.Fail("could not write the secrets bundle "+f.Path, "", "see that its directory may be written and has room").Because(err)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (f File) Restore(sealed []byte, replace bool) (aside string, err error) {
 		settle = os.Rename // in one step: at no moment is there none
 	}
 	if err := f.place(sealed, settle); err != nil {
-		return aside, outcome.Fail("could not write the secrets bundle "+f.Path, "", "check its directory").Because(err)
+		return aside, outcome.Fail("could not write the secrets bundle "+f.Path, "", "see that its directory may be written and has room").Because(err)
 	}
 	return aside, nil
 }
@@ -66,7 +66,7 @@ func (f File) moveAside(have []byte) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", outcome.Fail("could not keep the secrets bundle "+f.Path+" under another name", "", "check its directory").Because(err)
+		return "", outcome.Fail("could not keep the secrets bundle "+f.Path+" under another name", "", "see that its directory may be written and has room").Because(err)
 	}
 	return aside, nil
 }
