@@ -1,7 +1,6 @@
 package scaleway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,8 +26,8 @@ import (
 //  2. the database gets it;
 //  3. the version is enabled, so that applications read it;
 //  4. the instance's tag for the user says the new number;
-//  5. the version says live, older ones are disabled, and those before the last
-//     one that was live are deleted.
+//  5. the version says live, older ones are disabled, the secret is read until it
+//     shows that, and those before the last one that was live are deleted.
 //
 // A pending version is never made twice: a run that finds one reads it back and
 // goes on with it.
@@ -49,21 +48,6 @@ import (
 // is true in either order, and a run that dies between gives the database the
 // password that it has once more.
 
-func sortVersions(all []passwordVersion) {
-	slices.SortFunc(all, func(a, b passwordVersion) int { return cmp.Compare(a.revision, b.revision) })
-}
-
-// newest finds the last of bastide's versions of a password for which a
-// condition holds.
-func newest(all []passwordVersion, holds func(passwordVersion) bool) (passwordVersion, bool) {
-	for _, v := range slices.Backward(all) {
-		if v.ours && holds(v) {
-			return v, true
-		}
-	}
-	return passwordVersion{}, false
-}
-
 // password is the half in Secret Manager at work.
 type password struct {
 	c     *Cloud
@@ -77,18 +61,16 @@ func (p *password) versions(ctx context.Context) ([]passwordVersion, error) {
 	return passwordVersions(all), err
 }
 
-// version finds the version of the secret with the wanted password and address,
-// or writes it: with the password that an older version has for the same number,
-// or with a new one.
+// version is the newest of the secret if it has the wanted password and address,
+// or one that is written: with the password that an older version has for the same
+// number, or with a new one. An older one is never taken up again, whatever it
+// says: an application reads the newest, and would go on reading what came after.
 func (p *password) version(ctx context.Context, want passwordVersion) (passwordVersion, error) {
 	all, err := p.versions(ctx)
 	if err != nil {
 		return want, err
 	}
-	same := func(v passwordVersion) bool {
-		return v.password == want.password && v.address == want.address && v.login == want.login
-	}
-	if v, ok := newest(all, same); ok {
+	if v, ok := last(all); ok && v.says(want) {
 		return v, nil
 	}
 	if v, ok := newest(all, func(v passwordVersion) bool { return v.password == want.password }); ok {
@@ -102,8 +84,8 @@ func (p *password) version(ctx context.Context, want passwordVersion) (passwordV
 	v, err := ensure(ctx, p.c, forVisible,
 		func(ctx context.Context) (*passwordVersion, bool, error) {
 			all, err := p.versions(ctx)
-			v, ok := newest(all, same)
-			return &v, ok, err
+			v, ok := last(all)
+			return &v, ok && v.says(want), err
 		},
 		func(ctx context.Context) (*passwordVersion, error) {
 			v, err := p.write(ctx, want)
@@ -211,7 +193,9 @@ func (p *password) publish(ctx context.Context, v passwordVersion) (passwordVers
 	return v, err
 }
 
-// finish says that the version is live, and disables those of bastide before it.
+// finish says that the version is live, disables those of bastide before it, and
+// reads the secret until it shows that: what is left enabled, or what somebody
+// writes meanwhile, is what applications read.
 func (p *password) finish(ctx context.Context, v passwordVersion) error {
 	if !v.live {
 		v.live = true
@@ -223,16 +207,19 @@ func (p *password) finish(ctx context.Context, v passwordVersion) error {
 			return err
 		}
 	}
-	all, err := p.versions(ctx)
+	all, err := until(ctx, p.c, waiting{what: "the secret with the password of " + p.job.step.Name, to: fmt.Sprintf("lead applications to its version %d", v.revision), limit: forVisible},
+		func(ctx context.Context) ([]passwordVersion, error) {
+			all, err := p.versions(ctx)
+			for _, old := range all {
+				if err == nil && old.ours && old.enabled && old.revision < v.revision {
+					err = p.enable(ctx, old.revision, false)
+				}
+			}
+			return all, err
+		},
+		func(all []passwordVersion) verdict { return leadsTo(all, v) })
 	if err != nil {
 		return err
-	}
-	for _, old := range all {
-		if old.ours && old.enabled && old.revision < v.revision {
-			if err := p.enable(ctx, old.revision, false); err != nil {
-				return err
-			}
-		}
 	}
 	return p.discard(ctx, all, v)
 }

@@ -1,8 +1,10 @@
 package scaleway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,4 +140,32 @@ func (v *passwordVersion) read(description string) {
 		}
 	}
 	v.ours = state && v.password > 0
+}
+
+func sortVersions(all []passwordVersion) {
+	slices.SortFunc(all, func(a, b passwordVersion) int { return cmp.Compare(a.revision, b.revision) })
+}
+
+// newest finds the last of bastide's versions of a password for which a
+// condition holds.
+func newest(all []passwordVersion, holds func(passwordVersion) bool) (passwordVersion, bool) {
+	for _, v := range slices.Backward(all) {
+		if v.ours && holds(v) {
+			return v, true
+		}
+	}
+	return passwordVersion{}, false
+}
+
+// last is the newest version, whoever wrote it.
+func last(all []passwordVersion) (passwordVersion, bool) {
+	if len(all) == 0 {
+		return passwordVersion{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// says whether a version of bastide's is of a password and leads to the database.
+func (v passwordVersion) says(want passwordVersion) bool {
+	return v.ours && v.password == want.password && v.address == want.address && v.login == want.login
 }

@@ -64,7 +64,9 @@ func (c *Cloud) applyPostgresUser(ctx context.Context, j job, want blueprint.Pos
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	known := v.live && passwordTags(i.Tags)[j.step.Name] == want.Database
+	// One that is live and disabled was disabled by somebody, who may have had it
+	// replaced: the database gets it once more.
+	known := v.live && v.enabled && passwordTags(i.Tags)[j.step.Name] == want.Database
 	reveal := func(ctx context.Context) (vault.Secret, error) { return p.reveal(ctx, v) }
 	if err := c.userAs(ctx, j, instance, want.Admin, known, reveal); err != nil {
 		return plan.Observed{}, err
@@ -146,6 +148,20 @@ func halves(all []passwordVersion) (spec blueprint.PostgresUser, state passwordS
 		spec.Doubt = fmt.Sprintf("%d unfinished", state.pending)
 	}
 	return spec, state
+}
+
+// leadsTo judges whether the newest version, and the newest that is enabled, is
+// the one that the database has, with no other of bastide's enabled.
+func leadsTo(all []passwordVersion, v passwordVersion) verdict {
+	spec, state := halves(all)
+	n, _ := last(all)
+	switch {
+	case n.revision > v.revision:
+		return verdict{failed: fmt.Sprintf("somebody has written version %d meanwhile", n.revision)}
+	case n != v || spec.Doubt != "" || state.newer > 0:
+		return verdict{status: fmt.Sprintf("at version %d (%s)", n.revision, orText(spec.Doubt, "not live"))}
+	}
+	return verdict{done: true}
 }
 
 // judgePassword says why a user's password cannot become what the file asks.
