@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,6 +69,21 @@ func scripts(t *rapid.T) fault.Script {
 	return s
 }
 
+var setChecks sync.Once
+
+// fewChecks has a property tried a fifth of rapid's usual times, which takes some
+// seconds; -rapid.checks asks for more. A failure prints its seed and what was drawn.
+func fewChecks(t *testing.T) {
+	t.Helper()
+	setChecks.Do(func() {
+		if n := flag.Lookup("rapid.checks"); n.Value.String() == n.DefValue {
+			if err := n.Value.Set("20"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // Whatever goes wrong, in whatever combination: a run ends well or with 1 or 4,
 // and once nothing goes wrong any more a repeated run ends in the same estate,
 // nothing doubled. The same for taking it down.
@@ -76,13 +92,7 @@ func TestAnyFaultsConverge(t *testing.T) {
 	whole := scene{nil, allServices}.fresh(t)
 	whole.mustUp()
 	want := whole.census()
-	// A fifth of rapid's usual number takes some seconds; -rapid.checks asks for
-	// more. A failure prints its seed and the fault script.
-	if n := flag.Lookup("rapid.checks"); n.Value.String() == n.DefValue {
-		if err := n.Value.Set("20"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	fewChecks(t)
 	ends := map[string]*[5]atomic.Int32{"up": {}, "destroy": {}}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorldAt(t, allServices(), 200)
