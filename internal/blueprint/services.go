@@ -49,7 +49,7 @@ func (b *builder) postgres(p *estate.Postgres) {
 		}
 	}
 	spec := Postgres{
-		Name: b.name("postgres"), Network: b.network_, Engine: p.Engine, Type: p.Type, HighAvailability: p.HighAvailability,
+		Name: PostgresName(b.e.Name), Network: b.network_, Engine: p.Engine, Type: p.Type, HighAvailability: p.HighAvailability,
 		Size: p.Volume.Size, IOPS: p.Volume.IOPS, Backup: backup(p.Backup), Settings: p.Settings,
 	}
 	if len(p.Users) > 0 {
@@ -62,7 +62,7 @@ func (b *builder) postgres(p *estate.Postgres) {
 	}
 	for _, u := range p.Users {
 		store := b.g.add(Step{Kind: KindPostgresSecret, Name: u.Name, Spec: PostgresSecret{
-			Name: u.Name, Path: "/bastide/" + b.e.Name + "/postgres", Type: "database_credentials", Description: "made by bastide for the estate " + b.e.Name}})
+			Name: u.Name, Path: PasswordsPath(b.e.Name), Type: "database_credentials", Description: "made by bastide for the estate " + b.e.Name}})
 		// Calls on one instance are made one after the other: Scaleway refuses
 		// changes of privileges that overlap.
 		needs = append(needs[:len(needs):len(needs)], b.g.add(Step{Kind: KindPostgresUser, Name: u.Name, Needs: append([]string{store}, needs...), Spec: PostgresUser{
@@ -71,6 +71,13 @@ func (b *builder) postgres(p *estate.Postgres) {
 		}}))
 	}
 }
+
+// PostgresName is the name of an estate's database instance.
+func PostgresName(estate string) string { return estate + "-postgres" }
+
+// PasswordsPath is the folder in Secret Manager that has the passwords of an
+// estate's database, one secret for each user, and nothing else.
+func PasswordsPath(estate string) string { return "/bastide/" + estate + "/postgres" }
 
 // privileges are those that a user is to have, without the databases in which it
 // has none.

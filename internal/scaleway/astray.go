@@ -42,6 +42,9 @@ func (it Item) is(s blueprint.Step) bool {
 	case blueprint.Address:
 		have, ok := it.Spec.(blueprint.Address)
 		return ok && have.Address == want.Address
+	case blueprint.PostgresSecret:
+		have, ok := it.Spec.(blueprint.PostgresSecret)
+		return ok && have.Name == want.Name && have.Path == want.Path
 	case blueprint.GatewayIP, blueprint.EdgeIP:
 		return true
 	}

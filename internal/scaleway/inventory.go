@@ -12,6 +12,7 @@ import (
 	instancev2 "github.com/scaleway/scaleway-sdk-go/api/instance/v2alpha1"
 	"github.com/scaleway/scaleway-sdk-go/api/ipam/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/lb/v1"
+	"github.com/scaleway/scaleway-sdk-go/api/rdb/v1"
 	"github.com/scaleway/scaleway-sdk-go/api/vpc/v2"
 	"github.com/scaleway/scaleway-sdk-go/api/vpcgw/v2"
 )
@@ -38,6 +39,7 @@ type Item struct {
 	Doubt   string         // why nothing is made of a snapshot: its content is another one, or not known; empty when it is not doubted
 
 	password     passwordState // of a database user
+	kept         []int         // of a database user: versions of its password that can be read back
 	at           netip.Addr    // a database instance's in the private network
 	on           string        // the server of a volume or interface, the load balancer of a backend
 	tags         []string      // of what the cluster made
@@ -129,6 +131,7 @@ type found struct {
 	backends    map[string][]*lb.Backend
 	frontends   map[string][]*lb.Frontend
 	databases   []*postgresFound
+	namesakes   []*rdb.Instance              // without the mark, with the name of the estate's instance
 	passwords   map[string][]passwordVersion // secret -> versions
 	foundServices
 	remains *remains // only for a WholeInventory

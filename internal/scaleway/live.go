@@ -87,6 +87,14 @@ func (inv *Inventory) observed(it Item, step blueprint.Step) plan.Observed {
 		}
 	case blueprint.DNSRecord:
 		o.Broken = orText(o.Broken, inv.squatters[it.Step])
+	case blueprint.Secret:
+		if want := step.Spec.(blueprint.Secret); spec.Name != want.Name || spec.Path != want.Path {
+			o.Broken = orText(o.Broken, inv.squatters[it.Step]) // it cannot go where another one is
+		}
+	case blueprint.PostgresSecret:
+		if want := step.Spec.(blueprint.PostgresSecret); spec.Name != want.Name || spec.Path != want.Path {
+			o.Broken = orText(o.Broken, inv.squatters[it.Step])
+		}
 	case blueprint.Postgres:
 		inv.postgresBeside(&o, it, spec, step.Spec.(blueprint.Postgres))
 	case blueprint.PostgresUser:

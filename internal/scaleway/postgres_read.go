@@ -29,13 +29,19 @@ type postgresFound struct {
 }
 
 func (c *Cloud) findPostgres(ctx context.Context, f *found, mark []string) error {
+	if c.estate.Services.Postgres != nil {
+		mark = nil // one that lost its mark matters
+	}
 	all, err := c.listPostgres(ctx, mark)
 	if err != nil {
 		return err
 	}
 	for _, i := range all {
-		if c.marked(i.Tags) {
+		switch {
+		case c.marked(i.Tags):
 			f.databases = append(f.databases, &postgresFound{Instance: i})
+		case i.Name == blueprint.PostgresName(c.estate.Name) && i.Status != rdb.InstanceStatusDeleting:
+			f.namesakes = append(f.namesakes, i)
 		}
 	}
 	return together(ctx, len(f.databases), func(ctx context.Context, i int) error { return c.lookInside(ctx, f.databases[i]) })
@@ -66,7 +72,7 @@ func (c *Cloud) lookInside(ctx context.Context, i *postgresFound) error {
 func (c *Cloud) findPasswords(ctx context.Context, f *found) error {
 	var ids []string
 	for _, s := range f.secrets {
-		if c.marked(s.Tags) && isPassword(s) && s.DeletionRequestedAt == nil {
+		if c.marked(s.Tags) && c.isPassword(s) && s.DeletionRequestedAt == nil {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -82,8 +88,15 @@ func (c *Cloud) findPasswords(ctx context.Context, f *found) error {
 	return err
 }
 
-func isPassword(s *secret.Secret) bool {
-	return strings.HasPrefix(stepOf(s.Tags), string(blueprint.KindPostgresSecret)+"/")
+// isPassword says whether a secret of the estate is for a user's password: by the
+// tag that says so, or without one by its place.
+func (c *Cloud) isPassword(s *secret.Secret) bool {
+	step := stepOf(s.Tags)
+	if step == "" {
+		kind, _ := c.placeOf(s)
+		return kind == blueprint.KindPostgresSecret
+	}
+	return strings.HasPrefix(step, string(blueprint.KindPostgresSecret)+"/")
 }
 
 // postgres brings instances with what is on them, and the secrets of their users.
@@ -91,8 +104,15 @@ func (r *reader) postgres() {
 	for _, i := range r.f.databases {
 		r.instance(i)
 	}
+	// Scaleway would take a second one of the name, but an empty database beside
+	// the one with the data is what nobody wants.
+	for _, i := range r.f.namesakes {
+		step := string(blueprint.KindPostgres) + "/" + i.Name
+		r.inTheWay(step, fmt.Sprintf("the project has a database instance of that name (%s) without the estate's mark; if it is the estate's, give it the tags %s%s and %s%s, otherwise rename it",
+			i.ID, blueprint.TagEstate, r.estate.Name, blueprint.TagStep, step))
+	}
 	for _, s := range r.f.secrets {
-		if r.marked(s.Tags) && isPassword(s) && s.DeletionRequestedAt == nil {
+		if r.marked(s.Tags) && r.isPassword(s) && s.DeletionRequestedAt == nil {
 			it := Item{Kind: blueprint.KindPostgresSecret, Step: stepOf(s.Tags), Name: s.Path + "/" + s.Name, CloudID: s.ID, Status: string(s.Status), Settled: true,
 				Created: moment(s.CreatedAt), left: r.leftPassword(stepOf(s.Tags), s.ID), Spec: blueprint.PostgresSecret{Name: s.Name, Path: s.Path, Type: string(s.Type), Protected: s.Protected}}
 			if s.Description != nil {
@@ -181,8 +201,14 @@ func (r *reader) databaseUsers(i *postgresFound) {
 				spec.Privileges[p.DatabaseName] = string(p.Permission)
 			}
 		}
+		kept := []int{spec.Database} // by a secret that is brought back
+		if s := r.secretOf(name); s != nil {
+			kept = numbers(r.f.passwords[s.ID])
+		} else if !r.comesBack(string(blueprint.KindPostgresSecret) + "/" + name) {
+			kept = nil
+		}
 		r.add(Item{Kind: blueprint.KindPostgresUser, Step: step, Name: name, CloudID: i.ID + "/users/" + name, Settled: true, Created: moment(i.CreatedAt),
-			Spec: spec, password: state, on: i.ID, left: r.leftUser(i, name)})
+			Spec: spec, password: state, kept: kept, on: i.ID, left: r.leftUser(i, name)})
 	}
 }
 
@@ -242,7 +268,7 @@ func (inv *Inventory) userBeside(o *plan.Observed, it Item, have, want blueprint
 	have.Store = want.Store
 	o.Spec = have
 	o.Broken = judgePassword(it, have, want)
-	if have.Database > 0 && have.Database != want.Database {
+	if have.Database > 0 && (have.Database != want.Database || !slices.Contains(it.kept, want.Database)) {
 		o.Cost = plan.Brief // whoever connects anew needs the new password
 	}
 }

@@ -35,14 +35,14 @@ func (c *Cloud) applyPostgresSecret(ctx context.Context, j job, want blueprint.P
 				Type: secret.SecretType(want.Type), Description: &want.Description}, scw.WithContext(ctx))
 		})
 	if err != nil {
-		return plan.Observed{}, err
+		return plan.Observed{}, c.secretTaken(ctx, j.step, want.Path, want.Name, err)
 	}
 	if s.Name != want.Name || s.Path != want.Path || s.Description == nil || *s.Description != want.Description {
 		if err := c.repeated(ctx, func(ctx context.Context) error {
 			_, err := c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Name: &want.Name, Path: &want.Path, Description: &want.Description}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
-			return plan.Observed{}, err
+			return plan.Observed{}, c.secretTaken(ctx, j.step, want.Path, want.Name, err)
 		}
 	}
 	if s.Protected != want.Protected {
@@ -168,4 +168,16 @@ func last(all []passwordVersion) (passwordVersion, bool) {
 // says whether a version of bastide's is of a password and leads to the database.
 func (v passwordVersion) says(want passwordVersion) bool {
 	return v.ours && v.password == want.password && v.address == want.address && v.login == want.login
+}
+
+// numbers are the versions of a password that can be read back: one that is not
+// among them was lost, and another password takes its place.
+func numbers(all []passwordVersion) []int {
+	var out []int
+	for _, v := range all {
+		if v.ours {
+			out = append(out, v.password)
+		}
+	}
+	return out
 }

@@ -57,7 +57,7 @@ func (c *Cloud) applySecret(ctx context.Context, j job, want blueprint.Secret) (
 				Type: secret.SecretType(want.Type), Tags: c.serviceTags(j.step, want.Tags), Protected: want.Protected}, scw.WithContext(ctx))
 		})
 	if err != nil {
-		return plan.Observed{}, c.secretTaken(ctx, j.step.Name, want, err)
+		return plan.Observed{}, c.secretTaken(ctx, j.step, want.Path, want.Name, err)
 	}
 	if s.Name != want.Name || s.Path != want.Path || !sameTags(userTags(s.Tags), want.Tags) {
 		tags := c.serviceTags(j.step, want.Tags)
@@ -65,7 +65,7 @@ func (c *Cloud) applySecret(ctx context.Context, j job, want blueprint.Secret) (
 			_, err := c.secrets.UpdateSecret(&secret.UpdateSecretRequest{Region: c.region, SecretID: s.ID, Name: &want.Name, Path: &want.Path, Tags: &tags}, scw.WithContext(ctx))
 			return err
 		}); err != nil {
-			return plan.Observed{}, err
+			return plan.Observed{}, c.secretTaken(ctx, j.step, want.Path, want.Name, err)
 		}
 	}
 	if s.Protected != want.Protected {
@@ -91,35 +91,48 @@ func (c *Cloud) protect(ctx context.Context, id string, on bool) error {
 	})
 }
 
-// secretTaken explains a refused creation by the secret that has the name, one
-// without the mark or one that waits for its end: Scaleway keeps a deleted
+// secretTaken explains a refused creation or move by the secret that has the name,
+// one without the mark or one that waits for its end: Scaleway keeps a deleted
 // secret for seven days.
-func (c *Cloud) secretTaken(ctx context.Context, name string, want blueprint.Secret, cause error) error {
+func (c *Cloud) secretTaken(ctx context.Context, step blueprint.Step, path, name string, cause error) error {
 	var invalid *scw.InvalidArgumentsError
 	if !errors.As(cause, &invalid) && !nameTaken(cause) {
 		return cause
 	}
-	what := fmt.Sprintf("the secret %s could not be made", name)
+	what := fmt.Sprintf("the %s %s could not be made", step.Kind, step.Name)
 	for _, leaving := range []bool{false, true} {
-		all, err := c.secretsOf(ctx, &secret.ListSecretsRequest{Path: &want.Path, ScheduledForDeletion: leaving})
+		all, err := c.secretsOf(ctx, &secret.ListSecretsRequest{Path: &path, ScheduledForDeletion: leaving})
 		if err != nil {
 			return cause
 		}
 		for _, s := range all {
-			if s.Name != want.Name || s.Path != want.Path {
+			if s.Name != name || s.Path != path {
 				continue
 			}
 			if !leaving {
-				return outcome.Fail(what, c.secretStrange(s), "choose another name in services.secrets, or hand it over").Because(cause)
+				return outcome.Fail(what, c.secretStrange(s), elsewhere(step.Kind)+", or hand it over").Because(cause)
 			}
-			return outcome.Fail(what, deletedSecret(s), keptName).Because(cause)
+			return outcome.Fail(what, deletedSecret(s), keptName(step.Kind)).Because(cause)
 		}
 	}
 	return cause
 }
 
+// elsewhere is what to do about a name that a secret of others has.
+func elsewhere(k blueprint.Kind) string {
+	if k == blueprint.KindPostgresSecret {
+		return "move that secret to another path, or name the user otherwise in services.postgres.users"
+	}
+	return "choose another name in services.secrets"
+}
+
 // keptName is what to do about a name that a deleted secret of others keeps.
-const keptName = "choose another name in services.secrets, or wait until it is gone"
+func keptName(k blueprint.Kind) string {
+	if k == blueprint.KindPostgresSecret {
+		return "restore that secret and move it to another path, name the user otherwise in services.postgres.users, or wait until it is gone"
+	}
+	return elsewhere(k) + ", or wait until it is gone"
+}
 
 // deletedSecret says why the name of a secret that is scheduled for deletion is
 // not free.
@@ -138,45 +151,69 @@ func (r *reader) deletedSecrets() {
 		wanted[string(blueprint.KindSecret)+"/"+s.Name] = s.Type
 	}
 	for _, s := range r.f.deleted {
-		step := secretStep(s)
+		kind, step := r.placeOf(s)
 		own := r.marked(s.Tags) && stepOf(s.Tags) == step
-		switch kind := wanted[step]; {
+		if kind == blueprint.KindPostgresSecret {
+			wanted[step] = string(secret.SecretTypeDatabaseCredentials)
+		}
+		switch is := wanted[step]; {
 		case !own:
-			r.inTheWay(step, deletedSecret(s)+"; "+keptName)
-		case kind != "" && kind != string(s.Type):
-			r.inTheWay(step, fmt.Sprintf("%s; it is of the type %s, which cannot be changed; %s", deletedSecret(s), s.Type, keptName))
+			r.inTheWay(step, deletedSecret(s)+"; "+keptName(kind))
+		case is != "" && is != string(s.Type):
+			r.inTheWay(step, fmt.Sprintf("%s; it is of the type %s, which cannot be changed; %s", deletedSecret(s), s.Type, keptName(kind)))
 		}
 	}
 }
 
+// secretStrange says of a secret in the place of a step why it is not the step's,
+// and how it becomes that.
 func (c *Cloud) secretStrange(s *secret.Secret) string {
+	_, step := c.placeOf(s)
+	if c.marked(s.Tags) {
+		return fmt.Sprintf("the secret there (%s) has the tag %s%s, wanted %s%s; put it right", s.ID, blueprint.TagStep, stepOf(s.Tags), blueprint.TagStep, step)
+	}
 	return fmt.Sprintf("the project has a secret of that name (%s) without the estate's mark; to hand it over, give it the tags %s%s and %s%s", s.ID,
-		blueprint.TagEstate, c.estate.Name, blueprint.TagStep, secretStep(s))
+		blueprint.TagEstate, c.estate.Name, blueprint.TagStep, step)
 }
 
-// secretStep is the step that a secret's place stands for.
-func secretStep(s *secret.Secret) string {
-	return string(blueprint.KindSecret) + "/" + strings.TrimPrefix(path.Join(s.Path, s.Name), "/")
+// placeOf is the step that a secret's path and name stand for: no two secrets of a
+// project have the same. Passwords of the database have a folder of their own.
+func (c *Cloud) placeOf(s *secret.Secret) (blueprint.Kind, string) {
+	kind, name := blueprint.KindSecret, strings.TrimPrefix(path.Join(s.Path, s.Name), "/")
+	if path.Join("/", s.Path) == blueprint.PasswordsPath(c.estate.Name) {
+		kind, name = blueprint.KindPostgresSecret, s.Name
+	}
+	return kind, string(kind) + "/" + name
 }
 
 func (r *reader) secrets() {
 	r.deletedSecrets()
 	for _, s := range r.f.secrets {
-		step := stepOf(s.Tags)
-		kind, _, _ := strings.Cut(step, "/")
-		switch {
-		case s.DeletionRequestedAt != nil:
-		case !r.marked(s.Tags):
-			r.inTheWay(secretStep(s), r.secretStrange(s))
-		case step == "" || kind == string(blueprint.KindSecret):
-			it := Item{Kind: blueprint.KindSecret, Step: step, Name: strings.TrimPrefix(path.Join(s.Path, s.Name), "/"), CloudID: s.ID, Settled: true,
-				Created: moment(s.CreatedAt), Spec: blueprint.Secret{Name: s.Name, Path: s.Path, Type: string(s.Type), Tags: userTags(s.Tags), Protected: s.Protected}}
-			if s.Status == secret.SecretStatusLocked {
-				it.Status, it.Broken = string(s.Status), "Scaleway has locked it"
-			}
-			r.add(it)
+		if s.DeletionRequestedAt != nil {
+			continue
 		}
+		step := stepOf(s.Tags)
+		place, there := r.placeOf(s)
+		claimed, _, _ := strings.Cut(step, "/")
+		if !r.marked(s.Tags) || step != "" && claimed != string(place) {
+			r.inTheWay(there, r.secretStrange(s))
+		}
+		if !r.marked(s.Tags) || r.isPassword(s) || step != "" && claimed != string(blueprint.KindSecret) {
+			continue
+		}
+		it := Item{Kind: blueprint.KindSecret, Step: step, Name: strings.TrimPrefix(path.Join(s.Path, s.Name), "/"), CloudID: s.ID, Settled: true,
+			Created: moment(s.CreatedAt), Spec: blueprint.Secret{Name: s.Name, Path: s.Path, Type: string(s.Type), Tags: userTags(s.Tags), Protected: s.Protected}}
+		if s.Status == secret.SecretStatusLocked {
+			it.Status, it.Broken = string(s.Status), "Scaleway has locked it"
+		}
+		r.add(it)
 	}
+}
+
+// comesBack says whether a step's own secret is scheduled for deletion: up brings
+// it back with its content.
+func (r *reader) comesBack(step string) bool {
+	return slices.ContainsFunc(r.f.deleted, func(s *secret.Secret) bool { return r.marked(s.Tags) && stepOf(s.Tags) == step })
 }
 
 // removeSecret schedules the deletion, which Scaleway carries out seven days

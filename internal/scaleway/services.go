@@ -34,6 +34,7 @@ type foundServices struct {
 // earlier file is still there.
 func (c *Cloud) findServices(f *found) []func(context.Context) error {
 	e := c.estate
+	usesSecrets := len(e.Services.Secrets) > 0 || e.Services.Postgres != nil
 	usesBuckets := len(e.Services.Buckets) > 0
 	c.metBuckets.Range(func(any, any) bool { usesBuckets = true; return false })
 	return []func(context.Context) error{
@@ -42,14 +43,14 @@ func (c *Cloud) findServices(f *found) []func(context.Context) error {
 		}),
 		// Namespaces and secrets of others are read too: they can have the name.
 		f.optional("the project's registry namespaces", e.Services.Registry != nil, into(&f.namespaces, c.listNamespaces)),
-		f.optional("the project's secrets", len(e.Services.Secrets) > 0 || e.Services.Postgres != nil, func(ctx context.Context) (err error) {
+		f.optional("the project's secrets", usesSecrets, func(ctx context.Context) (err error) {
 			if f.secrets, err = c.listSecrets(ctx, nil); err != nil {
 				return err
 			}
 			return c.findPasswords(ctx, f)
 		}),
-		f.optional("the project's deleted secrets", len(e.Services.Secrets) > 0, func(ctx context.Context) (err error) {
-			if len(e.Services.Secrets) > 0 { // they matter to names that are wanted only
+		f.optional("the project's deleted secrets", usesSecrets, func(ctx context.Context) (err error) {
+			if usesSecrets { // they matter to names that are wanted only
 				f.deleted, err = c.secretsOf(ctx, &secret.ListSecretsRequest{ScheduledForDeletion: true})
 			}
 			return err
