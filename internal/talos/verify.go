@@ -135,7 +135,8 @@ func (v *verifier) all(ctx context.Context, off bool) {
 		return
 	}
 	named := seen.leaf.VerifyHostname(v.gateway.String())
-	v.add("certificate holds the gateway's address", named == nil, v.gateway.String(), certificateNames(seen), "run `bastide up`: the address belongs in machine.certSANs")
+	v.add("certificate holds the gateway's address", named == nil, v.gateway.String(), certificateNames(seen), unsigned)
+	v.perhaps() // a worker serves its old certificate until a control plane node has signed the next
 	if err != nil {
 		v.unread("Talos API", "answers", err)
 		return
@@ -148,6 +149,10 @@ func (v *verifier) all(ctx context.Context, off bool) {
 	v.nodeIP(ctx, s)
 	v.discovery(ctx, s)
 }
+
+// unsigned is what to do about a certificate without the gateway's address.
+const unsigned = "run `bastide up`: the address belongs in machine.certSANs; if nothing is to be changed, the node was given no new certificate: " +
+	"`talosctl logs controller-runtime` says why, for a worker that no control plane node answers on port 50001, and `talosctl reboot` makes it ask again"
 
 func identity(seen contact) string {
 	if seen.fingerprint != "" {

@@ -119,6 +119,9 @@ type certCache struct {
 	mu   sync.Mutex
 	make func() (*tls.Certificate, error)
 	have *tls.Certificate
+
+	asking bool // somebody else is being asked for the next one
+	stale  bool // what that one is made of has changed since it was asked for
 }
 
 func (c *certCache) get() (*tls.Certificate, error) {
@@ -138,4 +141,27 @@ func (c *certCache) renew() {
 	c.mu.Lock()
 	c.have = nil
 	c.mu.Unlock()
+}
+
+// ask says whether the next certificate is to be asked for now; while it is being
+// asked for, it is noted that yet another one is wanted.
+func (c *certCache) ask() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking {
+		c.stale = true
+		return false
+	}
+	c.asking, c.stale = true, false
+	return true
+}
+
+// take serves the certificate that was asked for. It says whether that is the
+// last word: not when another one is wanted by now.
+func (c *certCache) take(made *tls.Certificate) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.have = made
+	c.asking, c.stale = c.stale, false
+	return !c.asking
 }

@@ -167,8 +167,12 @@ func (n *node) publishConfigured() {
 	n.mu.Lock()
 	a := n.listeners
 	n.mu.Unlock()
-	if a != nil && a.cert != nil && n.isControlPlane() {
-		a.cert.renew()
+	if a != nil && a.cert != nil {
+		if n.isControlPlane() {
+			a.cert.renew()
+		} else {
+			n.askForCertificate(a.cert)
+		}
 	}
 	if n.isControlPlane() {
 		n.publishManifestsConfig()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/siderolabs/crypto/x509"
 	securityapi "github.com/siderolabs/talos/pkg/machinery/api/security"
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -101,7 +102,9 @@ func (tokenCredentials) RequireTransportSecurity() bool { return true }
 // serves the API. Until a trustd answers, the worker has none.
 func (n *node) openWorkerAPI() {
 	var cert *tls.Certificate
+	var asked config.Provider
 	for {
+		asked = n.config()
 		c, err := n.requestCertificate()
 		if err == nil {
 			cert = c
@@ -119,6 +122,33 @@ func (n *node) openWorkerAPI() {
 	}
 	n.services.set("apid", stateRunning, "Started task apid")
 	n.services.health("apid", true, "Health check successful")
+	if n.config() != asked { // changed before there was an API to renew the certificate of
+		n.askForCertificate(cache)
+	}
+}
+
+// askForCertificate has a control plane node sign a worker's certificate anew, as
+// when the names in its configuration have changed. The worker serves the one that
+// it has until a trustd has answered.
+func (n *node) askForCertificate(c *certCache) {
+	if !c.ask() {
+		return
+	}
+	n.spawn(func() {
+		for {
+			made, err := c.make()
+			if err == nil {
+				if c.take(made) {
+					return
+				}
+				continue
+			}
+			n.logOf("controller-runtime").add("failed to sign API server CSR: " + err.Error())
+			if n.pause(n.ctx, trustdPeriod) != nil {
+				return
+			}
+		}
+	})
 }
 
 func (n *node) requestCertificate() (*tls.Certificate, error) {
