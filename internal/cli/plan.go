@@ -37,7 +37,7 @@ the same and ends as up would, with 3 or 4.`,
 					return err
 				}
 				a.show(v, p)
-				if err := s.Foresee(ctx, p); err != nil {
+				if err := s.Foresee(ctx, v, p); err != nil {
 					return err
 				}
 				if err := run.Blocked(p); err != nil {

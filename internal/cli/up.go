@@ -115,7 +115,7 @@ func (a *app) raise(ctx context.Context, s *session.Session, path string, v *ses
 		}
 		if !p.Empty() && !reflect.DeepEqual(agreed.Actions, p.Actions) { // the door is open now, or another run has just ended
 			a.show(v, p)
-			if err := a.agree(ctx, s, p, yes); err != nil {
+			if err := a.agree(ctx, s, v, p, yes); err != nil {
 				return err
 			}
 		}
@@ -131,11 +131,11 @@ func (a *app) raise(ctx context.Context, s *session.Session, path string, v *ses
 }
 
 // agree checks that a plan can be carried out and asks whether it is to be.
-func (a *app) agree(ctx context.Context, s *session.Session, p plan.Plan, yes bool) error {
+func (a *app) agree(ctx context.Context, s *session.Session, v *session.Survey, p plan.Plan, yes bool) error {
 	if err := run.Blocked(p); err != nil {
 		return err
 	}
-	if err := s.Ready(ctx, p); err != nil {
+	if err := s.Ready(ctx, v, p); err != nil {
 		return err
 	}
 	return a.confirm(ctx, yes, "carry this plan out?")
@@ -164,7 +164,7 @@ func (a *app) agreeToBegin(ctx context.Context, s *session.Session, v *session.S
 	case p.Empty():
 		return a.confirm(ctx, yes, "make the copies?")
 	}
-	return a.agree(ctx, s, p, yes)
+	return a.agree(ctx, s, v, p, yes)
 }
 
 func (a *app) agreeToDoor(ctx context.Context, p plan.Plan, yes bool) error {

@@ -120,7 +120,7 @@ func (g *gallery) foresee() error {
 	if err != nil {
 		return err
 	}
-	return s.Foresee(g.t.Context(), b.Plan)
+	return s.Foresee(g.t.Context(), &session.Survey{}, b.Plan)
 }
 
 func (g *gallery) mustBuild(from string) {

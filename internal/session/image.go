@@ -74,28 +74,6 @@ func observedImage(step blueprint.Step, want blueprint.ImageObject, found *store
 	return plan.Observed{Step: step.ID, CloudID: found.Key, Status: "in the bucket", Settled: true, Spec: have, Digest: found.Digest}
 }
 
-func makesImage(p plan.Plan) bool {
-	for _, a := range p.Actions {
-		if a.Step.Kind == blueprint.KindImageObject && a.Op == plan.Create {
-			return true
-		}
-	}
-	return false
-}
-
-// imageCanBeMade asks the Image Factory before anything is written. What it is
-// told there is what the schematic consists of, and is named by its content.
-func (s *Session) imageCanBeMade(ctx context.Context) error {
-	f, err := s.factory()
-	if err != nil {
-		return err
-	}
-	if err := f.Check(ctx, s.Estate.Talos); err != nil {
-		return err
-	}
-	return f.Register(ctx, s.Estate.Talos)
-}
-
 // imaging carries out the step of an image's file: from the Image Factory, or
 // from a file of the user's.
 type imaging struct {

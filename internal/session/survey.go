@@ -18,6 +18,9 @@ type Survey struct {
 	Live      plan.Live
 	Cluster   *talos.Cluster // nil while there is no secrets bundle
 
+	// installers are what running nodes would be upgraded from.
+	installers talos.Installers
+
 	source   string     // where the image's file was read from, where that was looked for
 	stranger error      // a node is another cluster's
 	shut     error      // why the door did not open, while nothing is being made that could open it
@@ -126,5 +129,6 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 		return err
 	}
 	v.Live.Merge(live)
-	return nil
+	v.installers, err = v.Cluster.Installers(v.Graph, looked)
+	return err
 }

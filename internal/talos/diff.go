@@ -68,6 +68,7 @@ func documentName(d documents.Document) string {
 type Change struct {
 	Lines  []string // unified diff; secrets are masked
 	Reboot bool     // the node must reboot for it to take effect
+	Idle   bool     // nothing that runs notices: it is only read by the next upgrade
 }
 
 // Compare says what applying want to a node that has have would change. Either
@@ -93,7 +94,11 @@ func Compare(have, want []byte) (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("compare configurations: %w", err)
 	}
-	c := Change{Reboot: reboots(old, wanted)}
+	idle, err := idles(old, wanted)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Reboot: reboots(old, wanted), Idle: idle}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if !strings.HasPrefix(line, "--- ") && !strings.HasPrefix(line, "+++ ") {
@@ -124,6 +129,24 @@ func sameDigest(a, b config.Provider) (bool, error) {
 // reboots says whether a change takes a reboot to be true of the node.
 func reboots(have, want config.Provider) bool {
 	return needsReboot(have.RawV1Alpha1(), want.RawV1Alpha1()) || restartsEtcd(have.RawV1Alpha1(), want.RawV1Alpha1())
+}
+
+// idles says whether two configurations differ in nothing but machine.install, which
+// a node that runs from its disk reads when it is upgraded and at no other time.
+func idles(have, want config.Provider) (bool, error) {
+	old, next := have.RawV1Alpha1(), want.RawV1Alpha1()
+	if old == nil || next == nil || old.MachineConfig == nil || next.MachineConfig == nil ||
+		reflect.DeepEqual(old.MachineConfig.MachineInstall, next.MachineConfig.MachineInstall) {
+		return false, nil
+	}
+	as, err := want.PatchV1Alpha1(func(c *v1alpha1.Config) error {
+		c.MachineConfig.MachineInstall = old.MachineConfig.MachineInstall
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return sameDigest(have, as)
 }
 
 // needsReboot follows Talos 1.13: everything under cluster and most of machine

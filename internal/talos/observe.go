@@ -187,8 +187,12 @@ func (c *Cluster) explainChanges(live *plan.Live, g *blueprint.Graph, sights []s
 		} else {
 			o.Detail = change.Lines
 		}
-		if o.Cost = plan.Restart; change.Reboot {
+		switch o.Cost = plan.Restart; {
+		case change.Reboot:
 			o.Cost = plan.Reboot
+		case change.Idle:
+			o.Cost = plan.None
+			o.Detail = append(o.Detail, "written without a restart: the node reads it at its next upgrade, and runs what it runs until then")
 		}
 		live.Steps[id] = o
 	}
