@@ -24,7 +24,13 @@ func convert(ctx context.Context, src io.Reader, sink Sink, o Options) (*Result,
 	if err != nil {
 		return nil, err
 	}
-	c := &conversion{limit: o.Limit, out: newOutlet(sink), result: Result{Format: format.Sniff(begin)}}
+	c := &conversion{limit: o.Limit, out: newOutlet(sink), result: Result{Format: format.Sniff(begin)}, sameLength: func() error {
+		if length := lengthOf(src); randomAccess(src) != nil && length >= 0 && in.size != length {
+			return format.Refuse(format.Truncated, format.Sniff(begin), "it had %d bytes when it was opened and %d when it was read", length, in.size).
+				Advise("run again when nobody writes to it")
+		}
+		return nil
+	}}
 	c.result.Content = c.result.Format
 	defer c.out.close()
 	switch c.result.Format {
@@ -49,6 +55,8 @@ type conversion struct {
 	limit  int64
 	out    *outlet
 	result Result
+	// sameLength refuses a file that another program writes to, at its end.
+	sameLength func() error
 }
 
 // packed decompresses, and looks at what is inside.
@@ -92,10 +100,10 @@ func (c *conversion) raw(begin []byte, rest io.Reader) error {
 	if err := table.Talos(); err != nil {
 		return err
 	}
-	if end := table.Backup() + table.SectorSize; end > c.limit {
+	if end := table.End(); end > c.limit {
 		return tooLarge(end, c.limit)
 	}
-	w := rawWriter{limit: c.limit, backup: backupCheck{table: table}, to: qcow2.NewWriter(c.out)}
+	w := rawWriter{limit: c.limit, table: table, places: placesOf(table), to: qcow2.NewWriter(c.out)}
 	if err := w.take(begin, 0); err != nil {
 		return err
 	}
@@ -105,7 +113,10 @@ func (c *conversion) raw(begin []byte, rest io.Reader) error {
 	if err := table.Fits(w.size); err != nil {
 		return err
 	}
-	if err := w.backup.done(); err != nil {
+	if err := w.done(); err != nil {
+		return err
+	}
+	if err := c.sameLength(); err != nil {
 		return err
 	}
 	head, virtual, err := w.to.Close()
@@ -169,9 +180,8 @@ func (c *conversion) qcow2(stream io.Reader, at io.ReaderAt, length int64) error
 	}); err != nil {
 		return err
 	}
-	if at != nil && size != length {
-		return format.Refuse(format.Truncated, format.QCOW2, "it had %d bytes when it was opened and %d when it was read", length, size).
-			Advise("run again when nobody writes to it")
+	if err := c.sameLength(); err != nil {
+		return err
 	}
 	if err := end(); err != nil {
 		return err
@@ -194,6 +204,18 @@ func (c *conversion) partitions(guest *qcow2.Guest, size int64, whole bool) erro
 	if err := table.Fits(size); err != nil {
 		return err
 	}
+	for _, b := range table.BootSectors() {
+		sector := make([]byte, disk.BootSectorSize)
+		if _, err := guest.ReadAt(sector, b.Offset); err != nil {
+			if r := format.Refused(err); !whole && r != nil && r.Reason == format.NotCheckable {
+				continue // behind what is known of a stream
+			}
+			return err
+		}
+		if err := b.Check(sector); err != nil {
+			return err
+		}
+	}
 	if !whole {
 		return nil
 	}
@@ -201,7 +223,14 @@ func (c *conversion) partitions(guest *qcow2.Guest, size int64, whole bool) erro
 	if _, err := guest.ReadAt(sector, table.Backup()); err != nil {
 		return err
 	}
-	return table.CheckBackup(sector)
+	if err := table.CheckBackup(sector); err != nil {
+		return err
+	}
+	content, err := guest.Content(table.End())
+	if err != nil || content < 0 {
+		return err
+	}
+	return table.Ends(content)
 }
 
 func tooLarge(size, limit int64) error {

@@ -213,6 +213,11 @@ func TestWhatIsNotTaken(t *testing.T) {
 	flipped := zst(t, raw)
 	flipped[len(flipped)/2] ^= 4
 	padded := append(bytes.Clone(raw[:4<<20]), make([]byte, len(raw)-4<<20)...)
+	without := func(at int64) []byte { // the file system that begins there
+		p := bytes.Clone(raw)
+		clear(p[at : at+512])
+		return p
+	}
 	for name, c := range map[string]struct {
 		source  []byte
 		reason  format.Reason
@@ -238,6 +243,15 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"zst of HTML":            {zst(t, []byte("<html>")), format.ServerMessage, "inside the zstd stream: it is HTML", false},
 		"zst of nothing":         {zst(t, nil), format.Truncated, "empty", false},
 		"zst of zst":             {zst(t, zst(t, raw)), format.WrongFormat, "inside the zstd stream: it is compressed with zstd", false},
+		"raw, twice":             {append(bytes.Clone(raw), raw...), format.TrailingJunk, "something else follows", true},
+		"raw and one byte":       {append(bytes.Clone(raw), 1), format.TrailingJunk, "something else follows, at byte 7340544", true},
+		"raw, far behind":        {append(append(bytes.Clone(raw), make([]byte, 3<<20)...), 1), format.TrailingJunk, "something else follows", true},
+		"zst, twice":             {append(zst(t, raw), zst(t, raw)...), format.TrailingJunk, "something else follows", true},
+		"raw with an empty EFI":  {without(1 << 20), format.NotTalos, "EFI begins with zeros where a FAT", true},
+		"raw with an empty BOOT": {without(3 << 20), format.NotTalos, "BOOT begins with zeros where a XFS", true},
+		"zst with an empty EFI":  {zst(t, without(1<<20)), format.NotTalos, "EFI begins with zeros", true},
+		"a program with a [":     {[]byte("[\x00\x01\xff"), format.WrongFormat, "no disk image", false},
+		"JSON":                   {[]byte("[{\"ä\": 1}]\n"), format.ServerMessage, "JSON", false},
 		"xz, half":               {bytes.Clone(talosXZ())[:600_000], format.Truncated, "ends early", true},
 		"xz and junk":            {append(bytes.Clone(talosXZ()), 'x'), format.TrailingJunk, "follows", true},
 	} {

@@ -65,7 +65,7 @@ func (t *Table) Talos() error {
 
 // Fits refuses a disk that is shorter than its partition table says.
 func (t *Table) Fits(size int64) error {
-	if end := (t.header.alternate + 1) * t.SectorSize; size < end {
+	if end := t.End(); size < end {
 		return format.Refuse(format.Truncated, format.Raw, "the disk has %d bytes, and its partition table is that of one with %d", size, end).
 			Advise("fetch it again, to its end")
 	}

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -28,7 +29,8 @@ func open(ctx context.Context, from string, client *http.Client, o Options) (*So
 
 // Remote says whether Open would ask a server instead of opening a file.
 func Remote(from string) bool {
-	return strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://")
+	scheme, _, is := strings.Cut(from, "://")
+	return is && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
 // Shown is what Source.Name will be, for errors of Open.
@@ -45,6 +47,10 @@ func Shown(from string) string {
 
 func openFile(ctx context.Context, path string, o Options) (*Source, error) {
 	info, err := os.Stat(path)
+	if scheme, _, is := strings.Cut(path, "://"); is && errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(scheme, "/.") {
+		return nil, format.Refuse(format.NotAFile, format.Unknown, "%s is no way in which images are read: an address begins with https:// or http://, anything else is the path of a file", scheme).
+			Advise("fetch it in another way and name the file")
+	}
 	if err != nil {
 		return nil, err
 	}

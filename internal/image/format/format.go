@@ -5,6 +5,7 @@ package format
 import (
 	"bytes"
 	"encoding/binary"
+	"unicode/utf8"
 )
 
 // Kind is what a file was recognised as.
@@ -118,8 +119,22 @@ func text(p []byte) Kind {
 		return HTML
 	case bytes.HasPrefix(head, []byte("<?xml")), bytes.HasPrefix(head, []byte("<error")):
 		return XML
-	case bytes.HasPrefix(head, []byte("{")), bytes.HasPrefix(head, []byte("[")):
+	case (bytes.HasPrefix(head, []byte("{")) || bytes.HasPrefix(head, []byte("["))) && legible(p):
 		return JSON
 	}
 	return Unknown
+}
+
+// legible says that nothing in the first bytes is what no text has: a program may
+// begin with a bracket too.
+func legible(p []byte) bool {
+	p = p[:min(len(p), 1024)]
+	for len(p) > 0 {
+		r, n := utf8.DecodeRune(p)
+		if r == utf8.RuneError && n == 1 && utf8.FullRune(p) || r < ' ' && r != '\t' && r != '\r' && r != '\n' || r == 0x7f {
+			return false
+		}
+		p = p[n:]
+	}
+	return true
 }

@@ -17,6 +17,7 @@ type Disk struct {
 	front []byte // protective MBR, header, entries
 	back  []byte // entries, header
 	data  []Extent
+	boot  map[int64][]byte // what file systems begin with, by offset
 }
 
 // Extent is a part of a disk that is not empty.
@@ -38,9 +39,9 @@ const (
 )
 
 // New is a disk with these partitions, which share its room, and nothing in them
-// but data. size is a multiple of 512 and at least 3 MiB.
+// but data and what the file systems of EFI and BOOT begin with. size is a multiple of 512 and at least 3 MiB.
 func New(size int64, labels []string, data ...Extent) *Disk {
-	d := &Disk{Size: size, data: data}
+	d := &Disk{Size: size, data: data, boot: map[int64][]byte{}}
 	last := size/sector - 1
 	table := make([]byte, entries*128)
 	share := (size/mib - 2) / int64(max(len(labels), 1)) * mib / sector
@@ -50,6 +51,9 @@ func New(size int64, labels []string, data ...Extent) *Disk {
 		first := int64(mib/sector) + int64(i)*share
 		binary.LittleEndian.PutUint64(e[32:], uint64(first))
 		binary.LittleEndian.PutUint64(e[40:], uint64(first+share-1))
+		if text := begins(label); text != nil {
+			d.boot[first*sector] = text
+		}
 		for j, u := range utf16.Encode([]rune(label)) {
 			binary.LittleEndian.PutUint16(e[56+2*j:], u)
 		}
@@ -64,6 +68,23 @@ func New(size int64, labels []string, data ...Extent) *Disk {
 	d.front = append(d.front, table...)
 	d.back = append(table, header(last, 1, last, last-32, sum)...)
 	return d
+}
+
+// begins is the first sector of a partition's file system, as far as its kind shows
+// there.
+func begins(label string) []byte {
+	p := make([]byte, sector)
+	switch label {
+	case "EFI":
+		copy(p, "\xeb\x58\x90mkfs.fat")
+		copy(p[82:], "FAT32   ")
+		p[510], p[511] = 0x55, 0xaa
+	case "BOOT":
+		copy(p, "XFSB")
+	default:
+		return nil
+	}
+	return p
 }
 
 func header(own, alternate, last, at int64, sum uint32) []byte {
@@ -110,6 +131,9 @@ func (d *Disk) ReadAt(p []byte, off int64) (int, error) {
 			copy(p[at-off:stop-off], content(first, e.Dense)[at-first:])
 			at = stop
 		}
+	}
+	for at, text := range d.boot {
+		overlay(p, off, text, at)
 	}
 	overlay(p, off, d.front, 0)
 	overlay(p, off, d.back, d.Size-int64(len(d.back)))

@@ -44,6 +44,45 @@ func (g *Guest) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// Content is where the first byte that is not zero is, at or behind from; -1 if there
+// is none. What the tables say is empty is not read.
+//
+// Errors: *format.Refusal if the image is not sound.
+func (g *Guest) Content(from int64) (int64, error) {
+	p := make([]byte, g.h.ClusterSize)
+	span := g.h.ClusterSize / 8 * g.h.ClusterSize // of one table
+	for at := from; at < g.h.VirtualSize; {
+		cluster := at / g.h.ClusterSize * g.h.ClusterSize
+		l1, err := g.entry(g.h.l1At + 8*(cluster/span))
+		if err != nil {
+			return -1, err
+		}
+		switch table, err := g.h.table(l1, g.length); {
+		case err != nil:
+			return -1, err
+		case table == 0:
+			at = (cluster/span + 1) * span
+			continue
+		}
+		next := min(cluster+g.h.ClusterSize, g.h.VirtualSize)
+		e, err := g.find(cluster)
+		if err != nil {
+			return -1, err
+		}
+		if !e.empty {
+			part := p[:next-at]
+			if err := g.read(part, cluster, at-cluster); err != nil {
+				return -1, err
+			}
+			if i := bytes.IndexFunc(part, func(r rune) bool { return r != 0 }); i >= 0 {
+				return at + int64(i), nil
+			}
+		}
+		at = next
+	}
+	return -1, nil
+}
+
 // read reads part of one cluster.
 func (g *Guest) read(p []byte, cluster, within int64) error {
 	e, err := g.find(cluster)
