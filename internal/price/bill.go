@@ -64,12 +64,12 @@ func Make(g *blueprint.Graph, live *plan.Live, book Book) Bill {
 	}
 	zones := map[string]bool{}
 	for _, s := range g.Steps {
-		want, billed := Parts(s.Spec)
+		want, billed := book.parts(s.Spec)
 		if !billed {
 			b.record(s, zones)
 			continue
 		}
-		b.step(s, want, observed(s, live), book)
+		b.step(s, want, observed(s, live, book), book)
 	}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		b.zone(zone, book)
@@ -104,7 +104,7 @@ type sight struct {
 	unread string // why it could not be read
 }
 
-func observed(s blueprint.Step, live *plan.Live) sight {
+func observed(s blueprint.Step, live *plan.Live, book Book) sight {
 	if live == nil {
 		return sight{}
 	}
@@ -113,7 +113,7 @@ func observed(s blueprint.Step, live *plan.Live) sight {
 		why := live.Unreachable[s.ID]
 		return sight{looked: why == "", unread: why}
 	}
-	parts, _ := Parts(o.Spec)
+	parts, _ := book.parts(o.Spec)
 	if s.Kind == blueprint.KindServer && off(s.Name, *live) {
 		for i := range parts {
 			parts[i].Count = 0

@@ -197,3 +197,19 @@ func TestAKindThatIsNewIsNotFree(t *testing.T) {
 		t.Errorf("lines %+v", open)
 	}
 }
+
+// The size of an image's file is priced where it was seen, in what runs as well.
+func TestAFileWhoseSizeWasSeenHasAPrice(t *testing.T) {
+	step := blueprint.Step{ID: "image-object/x", Kind: blueprint.KindImageObject, Name: "x", Spec: blueprint.ImageObject{Key: "images/x.qcow2"}}
+	g := &blueprint.Graph{Steps: []blueprint.Step{step}}
+	live := there(g)
+	book := Table()
+	if b := Make(g, &live, book); len(b.NotPriced()) != 1 {
+		t.Errorf("a size that nobody saw: %+v", b.Lines)
+	}
+	book.Files = map[string]int64{"images/x.qcow2": 250_000_000_000}
+	b := Make(g, &live, book)
+	if len(b.NotPriced()) != 0 || b.Want.Month == 0 || b.Have == nil || b.Have.Month != b.Want.Month || b.Lines[0].What != "image file of 250000 MB" {
+		t.Errorf("lines %+v, %+v", b.Lines, b.Have)
+	}
+}

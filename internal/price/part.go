@@ -32,7 +32,7 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 	case blueprint.Snapshot:
 		return []Part{snapshot(s)}, true
 	case blueprint.ImageObject:
-		return []Part{{What: "image file", Item: "object-storage", Open: "how large it is shows when it is made; compressed images have 100 to 300 MB, and the file is larger"}}, true
+		return []Part{{What: "image file", Item: "object-storage", Open: "how large it is shows when it is there and can be read; compressed images have 100 to 300 MB, and the file is larger"}}, true
 	case blueprint.GatewayIP, blueprint.EdgeIP:
 		return one("public IPv4 address", "ipv4"), true
 	case blueprint.Gateway:
@@ -62,6 +62,15 @@ func Parts(spec blueprint.Spec) (parts []Part, billed bool) {
 		return nil, false
 	}
 	return []Part{{What: string(spec.Kind()), Open: "how it is billed is not known to this build"}}, true
+}
+
+// parts is Parts with the sizes that the book knows.
+func (b Book) parts(spec blueprint.Spec) ([]Part, bool) {
+	if file, ok := spec.(blueprint.ImageObject); ok && b.Files[file.Key] > 0 {
+		size := b.Files[file.Key]
+		return []Part{{What: fmt.Sprintf("image file of %d MB", (size+999_999)/1_000_000), Item: "object-storage", Bytes: size}}, true
+	}
+	return Parts(spec)
 }
 
 // gratis are the kinds that Scaleway asks nothing for, and those that are no

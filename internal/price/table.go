@@ -37,6 +37,9 @@ type Book struct {
 	// Note is what a reader of the prices has to know, such as that the
 	// catalogue could not be read; empty when there is nothing.
 	Note string
+	// Files are the sizes in bytes, by key, of files that are in a bucket and whose
+	// size is not in the estate's file.
+	Files map[string]int64
 }
 
 // Find looks an item up.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
@@ -201,4 +202,29 @@ func TestAnUploadThatIsCutIsNotImported(t *testing.T) {
 	g.faults(`{}`)
 	g.mustBuild("")
 	same(t, "snapshots", g.snapshots(), gvisorSnapshot+" available")
+}
+
+// How large the image's file is, is asked for its price, and not having it ends nothing.
+func TestTheSizeOfTheImageIsAskedForItsPrice(t *testing.T) {
+	g := newGallery(t)
+	const key = "images/" + gvisorImage + ".qcow2"
+	size := func() int64 {
+		t.Helper()
+		q, err := g.open().Quote(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Book(time.Minute).Files[key]
+	}
+	if n := size(); n != 0 {
+		t.Errorf("before it is made it has %d bytes", n)
+	}
+	g.mustBuild("")
+	if have := g.images().Objects; len(have) != 1 || size() != have[0].Size || have[0].Size == 0 {
+		t.Errorf("it has %d bytes, and is %+v", size(), have)
+	}
+	g.faults(`{http: [{path: "/bastide-staging-*/images/**", status: 403, body: "<Error><Code>AccessDenied</Code></Error>", headers: {Content-Type: application/xml}}]}`)
+	if n := size(); n != 0 {
+		t.Errorf("what cannot be read has %d bytes", n)
+	}
 }

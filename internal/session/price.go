@@ -9,6 +9,7 @@ import (
 	"bastide/internal/outcome"
 	"bastide/internal/price"
 	"bastide/internal/scaleway"
+	"bastide/internal/store"
 )
 
 // forCatalogue is how long the catalogue may take before the table has to do.
@@ -18,6 +19,8 @@ const forCatalogue = 10 * time.Second
 // for one goroutine.
 type Quote struct {
 	answer chan answer
+	file   chan int64  // bytes of the image's file, 0 where there is none; nil where nobody looks
+	key    string      // of that file
 	book   *price.Book // once there was an answer, or none for too long
 }
 
@@ -26,13 +29,15 @@ type answer struct {
 	err    error
 }
 
-// Quote begins to ask the catalogue. It ends with the context.
+// Quote begins to ask the catalogue, and the bucket how large the image's file is:
+// no survey of an estate that runs reads that. It ends with the context.
 func (s *Session) Quote(ctx context.Context) (*Quote, error) {
 	cloud, err := s.Cloud(ctx)
 	if err != nil {
 		return nil, err
 	}
 	q := &Quote{answer: make(chan answer, 1)}
+	s.weigh(ctx, q)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, forCatalogue)
 		defer cancel()
@@ -40,6 +45,29 @@ func (s *Session) Quote(ctx context.Context) (*Quote, error) {
 		q.answer <- answer{prices, err}
 	}()
 	return q, nil
+}
+
+// weigh asks how large the image's file is. Without an answer its size is open, as it
+// is while there is no file; nothing is told of that.
+func (s *Session) weigh(ctx context.Context, q *Quote) {
+	o := s.reach()
+	o.Notice = nil
+	objects, _, err := scaleway.NewObjectStorage(o)
+	if err != nil || !s.Estate.Talos.MakesImage() {
+		return
+	}
+	bucket := store.New(store.Options{Objects: objects, Bucket: s.Estate.BucketName(), Estate: s.Estate.Name, Seal: s.Vault().Seal})
+	q.key = blueprint.ImageKey(blueprint.ImageName(s.Estate.Talos.Version, s.Estate.Talos.SchematicID()))
+	q.file = make(chan int64, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, forCatalogue)
+		defer cancel()
+		size, err := bucket.ImageSize(ctx, q.key)
+		if err != nil {
+			size = 0
+		}
+		q.file <- size
+	}()
 }
 
 // Book is the table with the catalogue's answer over it. It waits at most so
@@ -56,14 +84,27 @@ func (q *Quote) wait(patience time.Duration) price.Book {
 	book := price.Table()
 	t := time.NewTimer(patience)
 	defer t.Stop()
+	late := false
 	select {
 	case a := <-q.answer:
 		if a.err == nil {
-			return book.Over(a.prices)
+			book = book.Over(a.prices)
+		} else {
+			book.Note = alone + strings.ReplaceAll(strings.TrimSpace(a.err.Error()), "\n", "; ")
 		}
-		book.Note = alone + strings.ReplaceAll(strings.TrimSpace(a.err.Error()), "\n", "; ")
 	case <-t.C:
-		book.Note = alone + "it has not answered yet"
+		book.Note, late = alone+"it has not answered yet", true
+	}
+	if late { // both had the time that there was
+		t.Reset(0)
+	}
+	if q.file == nil {
+		return book
+	}
+	select {
+	case size := <-q.file:
+		book.Files = map[string]int64{q.key: size}
+	case <-t.C:
 	}
 	return book
 }

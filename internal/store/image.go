@@ -76,6 +76,19 @@ func (s *Store) image(ctx context.Context, key string) (*Image, string, error) {
 	return &i, "", nil
 }
 
+// ImageSize is how many bytes the file of an image has, 0 where there is none. It
+// is one call, and says nothing of the file's proof.
+func (s *Store) ImageSize(ctx context.Context, key string) (int64, error) {
+	file, err := s.objects.Client.StatObject(ctx, s.Name, key, minio.StatObjectOptions{})
+	switch {
+	case has(err, "NoSuchKey", "NoSuchBucket"):
+		return 0, nil
+	case err != nil:
+		return 0, s.objects.CannotTell(fmt.Sprintf("how large the image %s in the bucket %s is could not be read", key, s.Name), err)
+	}
+	return file.Size, nil
+}
+
 // Images lists the files of images, those without a proof too, by key.
 func (s *Store) Images(ctx context.Context) ([]StoredImage, error) {
 	there, err := s.Exists(ctx)
