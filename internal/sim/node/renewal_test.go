@@ -38,7 +38,9 @@ func TestANewNameComesIntoTheCertificates(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		raw := r.machineConfig(kind, func(c *v1alpha1.Config) { c.MachineConfig.MachineCertSANs = append(c.MachineConfig.MachineCertSANs, name) })
+		raw := r.machineConfig(kind, func(c *v1alpha1.Config) {
+			c.MachineConfig.MachineCertSANs = append(c.MachineConfig.MachineCertSANs, name)
+		})
 		if _, err := c.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: raw, Mode: machine.ApplyConfigurationRequest_NO_REBOOT}); err != nil {
 			t.Fatal(err)
 		}
