@@ -113,7 +113,11 @@ func takenNames(p *Premises, g *blueprint.Graph) []Finding {
 		if _, asked := g.Step(step); !asked {
 			continue // a name that the file does not want
 		}
-		out = append(out, Finding{step, p.Inventory.squatters[step], "choose another name in the file, or remove what has it"})
+		fix := "choose another name in the file, or remove what has it"
+		if strings.HasPrefix(step, string(blueprint.KindPostgres)) { // data, or a password that somebody may need
+			fix = "hand it over, or rename or move it; do not delete it before you know what is in it"
+		}
+		out = append(out, Finding{step, p.Inventory.squatters[step], fix})
 	}
 	return out
 }

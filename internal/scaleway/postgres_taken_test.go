@@ -1,6 +1,7 @@
 package scaleway_test
 
 import (
+	"strings"
 	"testing"
 
 	"bastide/internal/outcome"
@@ -94,6 +95,9 @@ func TestADatabaseThatLostItsMark(t *testing.T) {
 		must(w.databases().UpdateInstance(&rdb.UpdateInstanceRequest{InstanceID: i.ID, Tags: &tags}))(t)
 		w.wantRefused("postgres/staging-postgres", i.ID, "without the estate's mark", "bastide:estate=staging and bastide:step=postgres/staging-postgres", "rename it")
 		wantError(t, w.up(t.Context(), w.cloud()), outcome.Refused, i.ID)
+	}
+	if got := strings.Join(w.examine()["taken-names"], "; "); !strings.Contains(got, i.ID) || strings.Contains(got, "remove") {
+		t.Errorf("doctor says %q", got)
 	}
 	must(w.databases().UpdateInstance(&rdb.UpdateInstanceRequest{InstanceID: i.ID, Tags: &i.Tags}))(t)
 	w.wantConverged()
