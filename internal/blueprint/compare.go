@@ -23,8 +23,16 @@ func (s GatewayIP) Attributes() []Attribute {
 func (s Gateway) Attributes() []Attribute {
 	return []Attribute{
 		routine("name", s.Name), fixed("zone", s.Zone), fixed("type", strings.ToUpper(s.Type)), fixed("ip", s.IP),
-		inPlace("bastion port", fmt.Sprint(s.BastionPort)), inPlace("bastion ranges", joinPrefixes(s.BastionAllowed)),
+		inPlace("bastion", s.bastion()), inPlace("bastion ranges", joinPrefixes(s.BastionAllowed)),
 	}
+}
+
+// bastion is the port on which the bastion listens, or that it is off.
+func (s Gateway) bastion() string {
+	if s.BastionPort == 0 {
+		return "off"
+	}
+	return fmt.Sprintf("on, port %d", s.BastionPort)
 }
 
 func (s Address) Attributes() []Attribute {

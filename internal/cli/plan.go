@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bastide/internal/outcome"
+	"bastide/internal/plan"
 	"bastide/internal/run"
 	"bastide/internal/session"
 )
@@ -38,6 +39,13 @@ the same and ends as up would, with 3 or 4.`,
 				}
 				a.show(v, p)
 				if err := s.Foresee(ctx, v, p); err != nil {
+					return err
+				}
+				// What a person has to put right first comes before what is then to be seen.
+				if err := run.Blocked(doorOf(p)); err != nil {
+					return err
+				}
+				if err := v.Barred(); err != nil && len(p.Having(plan.Unknown)) > 0 {
 					return err
 				}
 				if err := run.Blocked(p); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `Show the cloud, the nodes, etcd with its quorum, and Kubernetes, and repeat the
 checks on the running nodes that end up. Exit code 1 says that something is not
 as it should be; the sentences at the end say what. A node that answers as
-another cluster's ends it with 3, after the rest was shown.`,
+another cluster's ends it with 3, after the rest was shown. Where the way to the
+nodes is shut, what is at Scaleway is shown, and the exit code is 4: how the nodes
+are is not known.`,
 		Example: "  bastide status envs/staging",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.patience = time.Nanosecond // one look: status says what is, now
@@ -36,6 +39,9 @@ another cluster's ends it with 3, after the rest was shown.`,
 				a.ui.Status(shown)
 				if st.Stranger != nil {
 					return st.Stranger
+				}
+				if err := st.Survey.Barred(); err != nil {
+					return err
 				}
 				if !shown.Healthy {
 					return exit(outcome.Failed)
@@ -63,6 +69,9 @@ func statusOf(name string, st *session.Status) ui.Status {
 	}
 	off := offNodes(st)
 	for _, action := range st.Survey.Plan().Actions {
+		if action.Op == plan.Unknown && st.Survey.Barred() != nil {
+			continue // said once, for all
+		}
 		// Of a machine that is off nothing can be seen; that it is off is said.
 		if action.Op != plan.Keep && !(action.Step.Kind.Cluster() && slices.Contains(off, action.Step.Node)) {
 			out.Problems = append(out.Problems, fmt.Sprintf("%s: %s", action.Step.ID, action.Reason))
@@ -70,6 +79,10 @@ func statusOf(name string, st *session.Status) ui.Status {
 	}
 	for _, stray := range st.Survey.Live.Strays {
 		out.Problems = append(out.Problems, fmt.Sprintf("%s %s (%s): %s", stray.Kind, stray.Name, stray.CloudID, stray.Why))
+	}
+	var shut *outcome.Error
+	if errors.As(st.Survey.Barred(), &shut) {
+		out.Problems = append(out.Problems, fmt.Sprintf("nodes, etcd and Kubernetes were not asked: %s: %s", shut.What, shut.Why))
 	}
 	nodesOf(st, &out)
 	etcdOf(st.Etcd, &out)

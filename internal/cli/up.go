@@ -148,7 +148,7 @@ func doorOf(p plan.Plan) plan.Plan {
 	if len(p.Having(plan.Unknown)) == 0 {
 		return plan.Plan{}
 	}
-	return p.Only(plan.OpensDoor)
+	return p.OpensDoor()
 }
 
 // agreeToBegin asks for what can be done with what is known before the lock is

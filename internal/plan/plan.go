@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"bastide/internal/blueprint"
@@ -109,13 +110,25 @@ func (p Plan) Only(chosen func(Action) bool) Plan {
 	return out
 }
 
-// OpensDoor says whether an action is about the way to the nodes.
-func OpensDoor(a Action) bool {
-	switch a.Step.Kind {
-	case blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindGatewayNetwork:
-		return true
+// OpensDoor is the part of a plan that is about the way to the nodes: the gateway
+// with its public address, the keys that its bastion knows, and its place in the
+// private network with the address booked for it.
+func (p Plan) OpensDoor() Plan {
+	var booked []string
+	for _, a := range p.Actions {
+		if a.Step.Kind == blueprint.KindGatewayNetwork {
+			booked = append(booked, a.Step.Needs...)
+		}
 	}
-	return false
+	return p.Only(func(a Action) bool {
+		switch a.Step.Kind {
+		case blueprint.KindSSHKey, blueprint.KindGatewayIP, blueprint.KindGateway, blueprint.KindGatewayNetwork:
+			return true
+		case blueprint.KindAddress:
+			return slices.Contains(booked, a.Step.ID)
+		}
+		return false
+	})
 }
 
 func decide(s blueprint.Step, live Live) Action {

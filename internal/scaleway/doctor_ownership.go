@@ -15,7 +15,7 @@ var ownership = []question{
 	{"unexplained-marks", []reading{readEstate}, unexplained},
 	{"in-the-way", []reading{readEstate}, inTheWay},
 	{"taken-names", []reading{readEstate}, takenNames},
-	{"names-without-mark", []reading{readServers, readVolumes, readVPCs, readNetworks, readGateways, readBalancers, readGroups}, namesakes},
+	{"names-without-mark", []reading{readEstate, readServers, readVolumes, readVPCs, readNetworks, readGateways, readBalancers, readGroups}, namesakes},
 	{"cluster-load-balancers", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterBalancer) }},
 	{"cluster-volumes", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterVolume) }},
 	{"cluster-snapshots", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterSnapshot) }},
@@ -156,6 +156,13 @@ func namesakes(p *Premises, g *blueprint.Graph) []Finding {
 	for _, v := range p.gateways {
 		look(blueprint.KindGateway, v.Name, v.ID, string(v.Zone), v.Tags)
 	}
+	for _, step := range slices.Sorted(maps.Keys(p.Inventory.lost)) {
+		what := called(string(p.Inventory.lost[step].kind), p.Inventory.lost[step].name, p.Inventory.lost[step].id, p.Inventory.lost[step].zone)
+		told := slices.ContainsFunc(out, func(f Finding) bool { return f.What == what })
+		if l := p.Inventory.lost[step]; l.fix != "" && !told && claimless(p.Inventory, step) {
+			out = append(out, Finding{what, l.why, l.fix})
+		}
+	}
 	for _, v := range p.balancers {
 		look(blueprint.KindLoadBalancer, v.Name, v.ID, string(v.Zone), v.Tags)
 	}
@@ -163,6 +170,11 @@ func namesakes(p *Premises, g *blueprint.Graph) []Finding {
 		look(blueprint.KindSecurityGroup, v.Name, v.ID, string(v.Zone), v.Tags)
 	}
 	return out
+}
+
+// claimless says that nothing with the estate's mark claims a step.
+func claimless(inv *Inventory, step string) bool {
+	return !slices.ContainsFunc(inv.Items, func(it Item) bool { return it.Step == step })
 }
 
 // ofSomeEstate says that tags carry the mark of an estate, this one or another:

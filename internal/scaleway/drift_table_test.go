@@ -47,7 +47,7 @@ var handChanges = []handChange{
 		must(iam.NewAPI(c).UpdateSSHKey(&iam.UpdateSSHKeyRequest{SSHKeyID: id, Disabled: scw.BoolPtr(true)}))(w)
 	}},
 	{step: "gateway/staging-gateway", attribute: "name", have: "other", want: "staging-gateway", by: gateway(func(r *vpcgw.UpdateGatewayRequest) { r.Name = scw.StringPtr("other") })},
-	{step: "gateway/staging-gateway", attribute: "bastion port", have: "2222", want: "61000", by: gateway(func(r *vpcgw.UpdateGatewayRequest) { r.BastionPort = scw.Uint32Ptr(2222) })},
+	{step: "gateway/staging-gateway", attribute: "bastion", have: "on, port 2222", want: "on, port 61000", by: gateway(func(r *vpcgw.UpdateGatewayRequest) { r.BastionPort = scw.Uint32Ptr(2222) })},
 	{step: "gateway/staging-gateway", attribute: "bastion ranges", have: "0.0.0.0/0", want: "198.51.100.7/32", by: func(w *world, c *scw.Client, id string) {
 		must(vpcgw.NewAPI(c).SetBastionAllowedIPs(&vpcgw.SetBastionAllowedIPsRequest{GatewayID: id, IPRanges: []string{"0.0.0.0/0"}}))(w)
 	}},

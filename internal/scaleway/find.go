@@ -43,7 +43,7 @@ func (c *Cloud) find(ctx context.Context) (*found, error) {
 	mark := []string{blueprint.TagEstate + c.estate.Name}
 	readings := []func(context.Context) error{
 		into(&f.vpcs, func(ctx context.Context) ([]*vpc.VPC, error) { return c.listVPCs(ctx, mark) }),
-		// Networks, addresses and keys of others are read too: they can be in the way.
+		// Networks, addresses, gateways and keys of others are read too: they can be in the way.
 		into(&f.networks, func(ctx context.Context) ([]*vpc.PrivateNetwork, error) { return c.listNetworks(ctx, nil) }),
 		into(&f.addresses, func(ctx context.Context) ([]*ipam.IP, error) { return c.listAddresses(ctx, nil, nil) }),
 		func(ctx context.Context) (err error) {
@@ -53,8 +53,8 @@ func (c *Cloud) find(ctx context.Context) (*found, error) {
 			}
 			return err
 		},
-		into(&f.gatewayIPs, func(ctx context.Context) ([]*vpcgw.IP, error) { return c.listGatewayIPs(ctx, mark) }),
-		func(ctx context.Context) (err error) { return c.findGateways(ctx, f, mark) },
+		into(&f.gatewayIPs, func(ctx context.Context) ([]*vpcgw.IP, error) { return c.listGatewayIPs(ctx, nil) }),
+		func(ctx context.Context) (err error) { return c.findGateways(ctx, f) },
 		func(ctx context.Context) (err error) { return c.findGroups(ctx, f, mark) },
 		into(&f.placements, func(ctx context.Context) ([]*instance.PlacementGroup, error) { return c.listPlacementGroups(ctx, mark) }),
 		into(&f.volumes, func(ctx context.Context) ([]*block.Volume, error) { return c.listVolumes(ctx, mark) }),
@@ -83,13 +83,16 @@ func into[T any](place *T, read func(context.Context) (T, error)) func(context.C
 	}
 }
 
-func (c *Cloud) findGateways(ctx context.Context, f *found, mark []string) error {
-	all, err := c.listGateways(ctx, mark)
+// findGateways reads all of the project's: one that has lost the mark is in the way.
+func (c *Cloud) findGateways(ctx context.Context, f *found) error {
+	all, err := c.listGateways(ctx, nil)
 	var ids []string
 	for _, g := range all {
 		if c.marked(g.Tags) {
 			f.gateways = append(f.gateways, g)
 			ids = append(ids, g.ID)
+		} else {
+			f.otherGateways = append(f.otherGateways, g)
 		}
 	}
 	if err != nil || len(ids) == 0 {

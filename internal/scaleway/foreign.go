@@ -31,6 +31,9 @@ func (r *reader) strangers() {
 	for _, it := range r.inv.Items {
 		known[it.CloudID] = true
 	}
+	for _, l := range r.inv.lost {
+		known[l.id] = true // told for itself
+	}
 	for _, ip := range r.f.addresses {
 		if _, ours := r.refs[r.f.networkOf(ip)]; !ours {
 			continue
@@ -236,6 +239,11 @@ func (f *found) things() map[string]bool {
 	}
 	for _, n := range f.attached {
 		known[n.ID] = true
+	}
+	for _, g := range f.otherGateways {
+		for _, n := range g.GatewayNetworks {
+			known[n.ID] = true
+		}
 	}
 	for _, d := range f.databases {
 		known[d.ID] = true

@@ -73,10 +73,11 @@ type Inventory struct {
 	snapshots       []*block.Snapshot // those that the file's snapshot name means
 	parents         map[string]string // volume -> snapshot that it was made from
 	holders         map[netip.Addr]string
-	gone            map[string]bool   // what other things still point at and is deleted
-	squatters       map[string]string // step -> what without the mark has its place
-	proven          map[string]string // step of an image's file -> digest that its proof says
-	closed          string            // status in which the database instance does not show what is on it
+	gone            map[string]bool     // what other things still point at and is deleted
+	squatters       map[string]string   // step -> what without the mark has its place
+	lost            map[string]lostMark // step -> what has it by all but the mark
+	proven          map[string]string   // step of an image's file -> digest that its proof says
+	closed          string              // status in which the database instance does not show what is on it
 }
 
 // refs resolve what the API calls by ID to the steps that claim it.
@@ -108,31 +109,32 @@ func (r refs) booked(ids []string) string {
 
 // found is what the listings gave.
 type found struct {
-	vpcs        []*vpc.VPC
-	networks    []*vpc.PrivateNetwork
-	keys        []*iam.SSHKey
-	noKeys      bool
-	gatewayIPs  []*vpcgw.IP
-	gateways    []*vpcgw.Gateway
-	attached    []*vpcgw.GatewayNetwork
-	addresses   []*ipam.IP
-	groups      []*instance.SecurityGroup
-	rules       map[string][]*instance.SecurityGroupRule
-	placements  []*instance.PlacementGroup
-	volumes     []*block.Volume
-	snapshots   []*block.Snapshot
-	images      []*block.Snapshot // those with the estate's mark
-	servers     []*instance.Server
-	guests      map[string]bool // servers of others that use something of the estate
-	gone        map[string]bool // what other things still point at and is deleted
-	orphans     []*instancev2.PrivateNetworkInterfaceSummary
-	balancers   []*lb.LB
-	attachments map[string][]*lb.PrivateNetwork
-	backends    map[string][]*lb.Backend
-	frontends   map[string][]*lb.Frontend
-	databases   []*postgresFound
-	namesakes   []*rdb.Instance              // without the mark, with the name of the estate's instance
-	passwords   map[string][]passwordVersion // secret -> versions
+	vpcs          []*vpc.VPC
+	networks      []*vpc.PrivateNetwork
+	keys          []*iam.SSHKey
+	noKeys        bool
+	gatewayIPs    []*vpcgw.IP
+	gateways      []*vpcgw.Gateway
+	otherGateways []*vpcgw.Gateway // those without the estate's mark
+	attached      []*vpcgw.GatewayNetwork
+	addresses     []*ipam.IP
+	groups        []*instance.SecurityGroup
+	rules         map[string][]*instance.SecurityGroupRule
+	placements    []*instance.PlacementGroup
+	volumes       []*block.Volume
+	snapshots     []*block.Snapshot
+	images        []*block.Snapshot // those with the estate's mark
+	servers       []*instance.Server
+	guests        map[string]bool // servers of others that use something of the estate
+	gone          map[string]bool // what other things still point at and is deleted
+	orphans       []*instancev2.PrivateNetworkInterfaceSummary
+	balancers     []*lb.LB
+	attachments   map[string][]*lb.PrivateNetwork
+	backends      map[string][]*lb.Backend
+	frontends     map[string][]*lb.Frontend
+	databases     []*postgresFound
+	namesakes     []*rdb.Instance              // databases without the mark, with the name of the estate's instance
+	passwords     map[string][]passwordVersion // secret -> versions
 	foundServices
 	remains *remains // only for a WholeInventory
 }

@@ -125,6 +125,10 @@ func (inv *Inventory) missing(s blueprint.Step, live *plan.Live) {
 	if _, ok := live.Steps[s.ID]; ok {
 		return
 	}
+	if l, there := inv.lost[s.ID]; there {
+		live.Steps[s.ID] = plan.Observed{Step: s.ID, CloudID: l.id, Zone: l.zone, Status: "without its mark", Spec: l.spec, Broken: l.why}
+		return
+	}
 	switch want := s.Spec.(type) {
 	case blueprint.SSHKey:
 		if id, status := inv.key(want); status != "" {

@@ -103,7 +103,7 @@ func (s *Session) Enter(ctx context.Context, argv []string, in, out, errs *os.Fi
 	if err != nil {
 		return 0, err
 	}
-	way, err := s.door(context.WithoutCancel(ctx), v)
+	way, err := s.door(ctx, v)
 	if err != nil {
 		return 0, err
 	}

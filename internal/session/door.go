@@ -18,9 +18,15 @@ import (
 
 // dialer is the way to the nodes. The door is opened by the first connection,
 // because an up from nothing makes the gateway on its way.
-func (s *Session) dialer(v *Survey) talos.Dialer {
+// Opening it takes as long as the command may, life, and not as a request: the
+// others wait for it as well, and it stays open after life has ended.
+func (s *Session) dialer(life context.Context, v *Survey) talos.Dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		d, err := s.door(ctx, v)
+		opening := life
+		if life.Err() != nil { // its survey is over, the command is not
+			opening = ctx
+		}
+		d, err := s.door(opening, v)
 		if err != nil {
 			return nil, err
 		}
@@ -38,10 +44,10 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 	if v.shut != nil && v.known == nil {
 		return nil, v.shut
 	}
-	id, address, port := s.bastion(v)
-	if !address.IsValid() {
-		return nil, outcome.Refuse("there is no way to the nodes", "the estate has no gateway yet", "make it with bastide up "+s.config.Path)
+	if err := s.barred(v); err != nil {
+		return nil, err
 	}
+	id, address, port := s.bastion(v)
 	if s.sshKeys == nil {
 		keys, err := door.FindKeys(door.KeySource{Getenv: s.getenv, Home: s.home(), Dir: s.Estate.Dir, Allowed: s.Estate.Admin.SSHKeys, Passphrase: s.passphrase})
 		if err != nil {
@@ -54,7 +60,7 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 		KnownHosts: filepath.Join(s.Estate.Dir, ".bastide", "known_hosts"), Signers: s.sshKeys.Signers, Notice: s.config.Notice,
 		Fresh: v.made,
 	}
-	way, err := door.Open(context.WithoutCancel(ctx), config)
+	way, err := openDoor(ctx, config)
 	switch {
 	case !errors.Is(err, door.ErrNotAccepted):
 	case v.known == nil && v.registersKey():
@@ -76,7 +82,7 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 			return nil, err
 		}
 		config.Fresh = true
-		way, err = door.Open(context.WithoutCancel(ctx), config)
+		way, err = openDoor(ctx, config)
 	}
 	if err != nil {
 		v.shut = err
@@ -84,6 +90,18 @@ func (s *Session) door(ctx context.Context, v *Survey) (*door.Door, error) {
 	}
 	s.way = way
 	return way, nil
+}
+
+// openDoor opens a door that stays open when ctx ends, and is given up when ctx
+// ends before it is open.
+func openDoor(ctx context.Context, config door.Config) (*door.Door, error) {
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	way, err := door.Open(life, config)
+	if stop() || err != nil {
+		return way, err
+	}
+	return nil, errors.Join(context.Cause(ctx), way.Close())
 }
 
 // ownKey is what a person does whose keys a bastion does not accept.

@@ -1,4 +1,10 @@
 package session
 
+import (
+	"context"
+
+	"bastide/internal/talos"
+)
+
 // Dialer is the way to the nodes, for tests outside of the package.
-var Dialer = (*Session).dialer
+var Dialer = func(s *Session, v *Survey) talos.Dialer { return s.dialer(context.Background(), v) }

@@ -33,7 +33,7 @@ func (s *Session) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	st := &Status{Survey: v, Inventory: v.Inventory, Stranger: v.stranger}
-	if v.Cluster == nil || !v.Inventory.HasServers() || !v.Inventory.GatewayIP().IsValid() {
+	if v.Cluster == nil || !v.Inventory.HasServers() || !v.Inventory.GatewayIP().IsValid() || v.barred != nil {
 		return st, nil
 	}
 	st.Endpoint = talos.AddressesOf(v.Graph, s.Estate, v.Inventory.GatewayIP()).Endpoint()

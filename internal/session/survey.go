@@ -24,6 +24,7 @@ type Survey struct {
 	source   string     // where the image's file was read from, where that was looked for
 	stranger error      // a node is another cluster's
 	shut     error      // why the door did not open, while nothing is being made that could open it
+	barred   error      // what shuts the way to live nodes by Scaleway's own word
 	stale    bool       // the bastion knows none of the SSH keys
 	known    plan.Known // what a run that is under way has made
 	made     bool       // that run makes or changes the gateway
@@ -31,6 +32,10 @@ type Survey struct {
 
 // Plan compares the two.
 func (s *Survey) Plan() plan.Plan { return plan.Make(s.Graph, s.Live) }
+
+// Barred is why the nodes could not be asked though there are some: Scaleway says
+// that the way to them is shut. It is nil when it says nothing of the kind.
+func (s *Survey) Barred() error { return s.barred }
 
 // Stale says that the nodes could not be read because the bastion knows none of
 // the SSH keys. A survey under the estate's lock has it read the project's keys
@@ -101,7 +106,10 @@ func (s *Session) surveyCluster(ctx context.Context, v *Survey) error {
 	if err != nil {
 		return err
 	}
-	v.Cluster, err = talos.New(talos.Options{Estate: s.Estate, Bundle: bundle, Graph: v.Graph, Dial: s.dialer(v), Note: s.config.Note,
+	if v.Inventory.HasServers() {
+		v.barred = s.barred(v)
+	}
+	v.Cluster, err = talos.New(talos.Options{Estate: s.Estate, Bundle: bundle, Graph: v.Graph, Dial: s.dialer(ctx, v), Note: s.config.Note,
 		Limits: talos.Limits{Patience: s.config.Patience}})
 	if err != nil {
 		return err

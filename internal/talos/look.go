@@ -143,7 +143,9 @@ func (c *Cluster) lookLong(ctx context.Context, s *sight, slots chan struct{}) {
 			c.note(s.node.Name, "it is in the middle of a restart")
 			return nil
 		case s.contact.state == Unreachable:
-			c.note(s.node.Name, "its Talos API does not answer: "+s.contact.why)
+			if s.contact.hopeless == nil { // else nothing is waited for
+				c.note(s.node.Name, "its Talos API does not answer: "+s.contact.why)
+			}
 			return s.contact.hopeless
 		case s.contact.state == Refusing && (s.joined || s.node.Role == estate.RoleControlPlane):
 			return nil // a worker may refuse for as long as the cluster is not up
