@@ -118,16 +118,17 @@ func (p *Play) Command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // Run plays one command on the stage, as a script would: JSON events come out
-// as they happen. It returns the exit code and the command's last words.
+// as they happen. It returns the exit code and the command's last words. It ends with
+// the region, and when the region finds that this machine has no room for it.
 func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (outcome.Code, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var trouble string
+	watched := make(chan struct{})
 	go func() {
-		select {
-		case <-p.gone:
-			cancel()
-		case <-ctx.Done():
-		}
+		defer close(watched)
+		trouble = p.watch(ctx)
+		cancel()
 	}()
 	cmd := p.Command(ctx, append(args, "--output", "json")...)
 	var words bytes.Buffer
@@ -141,6 +142,14 @@ func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (out
 	}
 	read(out, report)
 	err = cmd.Wait()
+	cancel()
+	<-watched
+	if trouble == "" && cmd.ProcessState.ExitCode() != int(outcome.Done) {
+		trouble = p.trouble(context.WithoutCancel(ctx)) // the command may have been quicker
+	}
+	if trouble != "" {
+		return 0, "", outcome.Fail("this machine cannot carry the rehearsal", trouble, "make room there, or name a folder on another disk with --dir")
+	}
 	select {
 	case <-p.gone:
 		return 0, "", fmt.Errorf("the simulated region ended; what it said last is in %s", p.Stage.Log)
@@ -151,6 +160,42 @@ func (p *Play) Run(ctx context.Context, report func(Event), args ...string) (out
 		return 0, "", err
 	}
 	return outcome.Code(cmd.ProcessState.ExitCode()), strings.TrimSpace(words.String()), nil
+}
+
+// look is how often the region is asked how the machine does.
+const look = time.Second
+
+// watch returns when the region has ended, or ctx has, or the machine is in trouble,
+// which it says.
+func (p *Play) watch(ctx context.Context) string {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.gone:
+			return ""
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+			if trouble := p.trouble(ctx); trouble != "" {
+				return trouble
+			}
+		}
+	}
+}
+
+// trouble is what the machine lacks; empty where it lacks nothing or the region does
+// not answer.
+func (p *Play) trouble(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var host struct {
+		Trouble string `json:"trouble"`
+	}
+	if err := p.Page(ctx, "/sim/host", &host); err != nil {
+		return ""
+	}
+	return host.Trouble
 }
 
 func read(r io.Reader, report func(Event)) {

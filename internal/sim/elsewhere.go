@@ -31,7 +31,7 @@ func (r *Region) serveElsewhere(o Options, region *api.Region) error {
 	}
 	secret := uuid.NewString()
 	store, err := s3.New(s3.Options{
-		Dir: filepath.Join(o.Dir, "elsewhere"), Region: o.Elsewhere.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region, "elsewhere"}, Log: o.Log,
+		Dir: filepath.Join(o.Dir, "elsewhere"), Region: o.Elsewhere.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region, "elsewhere"}, Log: o.Log, Host: r.host,
 		Keys: func(access string) (s3.Key, bool) {
 			return s3.Key{Secret: secret, Project: elsewhereOwner}, access == elsewhereKey
 		},

@@ -9,7 +9,7 @@ import (
 
 // serveFactory starts the Image Factory on a port of its own.
 func (r *Region) serveFactory(o Options, region *api.Region) error {
-	made, err := factory.New(factory.Options{Dir: o.Dir, Clock: r.clock, Watch: factoryCalls{region}, Log: o.Log})
+	made, err := factory.New(factory.Options{Dir: o.Dir, Clock: r.clock, Watch: factoryCalls{region}, Log: o.Log, Host: r.host})
 	if err != nil {
 		return err
 	}

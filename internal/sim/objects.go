@@ -22,7 +22,7 @@ func (r *Region) serveObjects(o Options, region *api.Region) error {
 		}}, known
 	}
 	store, err := s3.New(s3.Options{
-		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region, "s3"}, Log: o.Log,
+		Dir: o.Dir, Region: o.Access.Region, Clock: clock.New(o.Speed), Watch: objectCalls{region, "s3"}, Log: o.Log, Host: r.host,
 		Keys: keys,
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fabric"
 	"bastide/internal/sim/fault"
+	"bastide/internal/sim/host"
 	"bastide/internal/sim/node"
 	"bastide/internal/sim/postgres"
 	"bastide/internal/sim/s3"
@@ -54,6 +55,7 @@ type Region struct {
 	server *http.Server
 	store  *s3.Server
 	clock  clock.Clock
+	host   *host.Host
 	parts  []io.Closer
 	served chan error
 }
@@ -86,13 +88,14 @@ func Start(o Options) (*Region, error) {
 
 func (r *Region) build(o Options) (*api.Region, error) {
 	c, packets, calls := clock.New(o.Speed), fabric.New(), &calls{speed: o.Speed}
-	r.clock = c
+	r.clock, r.host = c, host.New(o.Dir, o.Log)
+	r.parts = append(r.parts, r.host)
 	block, err := r.reservePublicBlock()
 	if err != nil {
 		return nil, err
 	}
 	farm, err := node.New(node.Options{
-		Clock: c, Fabric: packets, Dir: o.Dir, EtcdProgram: o.EtcdProgram, APIServerProgram: o.APIServer, Log: o.Log, Faults: calls,
+		Clock: c, Fabric: packets, Dir: o.Dir, EtcdProgram: o.EtcdProgram, APIServerProgram: o.APIServer, Log: o.Log, Host: r.host, Faults: calls,
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +105,7 @@ func (r *Region) build(o Options) (*api.Region, error) {
 	databases := postgres.New(postgres.Options{Fabric: packets, Programs: postgres.Find(), Log: o.Log})
 	r.parts = append(r.parts, gateways, balancers, databases, farm)
 	handler := api.New(api.Options{
-		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Databases: databases, Log: o.Log,
+		PublicBlock: block, Clock: c, Machines: farm, Trouble: farm, Balancers: balancers, Gateways: gateways, Databases: databases, Log: o.Log, Host: r.host,
 		Rights: api.Credential{Deny: o.Deny},
 		Objects: func(region, bucket, key string) (api.Object, error) {
 			return diskImage(r.store, region, bucket, key) // the store is there before the first call is

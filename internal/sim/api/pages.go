@@ -22,6 +22,9 @@ func (r *Region) pageRoutes() {
 	r.mux.HandleFunc("GET /sim/requests", func(w http.ResponseWriter, req *http.Request) { writeJSON(w, r.Requests(sinceOf(req))) })
 	r.mux.HandleFunc("GET /sim/delays", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, r.opts.Clock.Delays()) })
 	r.mux.HandleFunc("GET /sim/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, r.State()) })
+	r.mux.HandleFunc("GET /sim/host", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, doc{"trouble": r.opts.Host.Trouble()})
+	})
 	r.mux.HandleFunc("POST /sim/reset", func(w http.ResponseWriter, _ *http.Request) {
 		r.Reset()
 		w.WriteHeader(http.StatusNoContent)
@@ -135,7 +138,7 @@ func (r *Region) indexPage(w http.ResponseWriter, _ *http.Request) {
 	var b strings.Builder
 	b.WriteString("<!doctype html><title>Simulated region</title><style>body{font:15px sans-serif;margin:2em;max-width:70em}" +
 		"td,th{padding:.2em .8em .2em 0;text-align:left}code{background:#eee}</style><h1>Simulated region</h1><p>")
-	for _, l := range []string{"requests", "state", "faults"} {
+	for _, l := range []string{"requests", "state", "faults", "host"} {
 		fmt.Fprintf(&b, `<a href="/sim/%s">%s</a> `, l, l)
 	}
 	fmt.Fprintf(&b, "· %d calls · speed %g</p><table><tr><th>kind<th>name<th>status<th>id<th>tags</tr>", len(r.Requests(0)), r.opts.Clock.Speed())

@@ -20,6 +20,7 @@ import (
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fault"
 	"bastide/internal/sim/hardware"
+	"bastide/internal/sim/host"
 )
 
 // Options configures a region. The zero value works: real time, no hardware,
@@ -64,6 +65,8 @@ type Options struct {
 	Lag time.Duration
 	// Log hears of what goes wrong inside the simulator; nil is silent.
 	Log *slog.Logger
+	// Host is what GET /sim/host tells of; nil tells of no trouble.
+	Host *host.Host
 }
 
 // Region is the simulated region. It is an http.Handler for both the Scaleway

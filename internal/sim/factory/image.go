@@ -175,6 +175,7 @@ func (s *Server) build(b *build, a asked, key string) {
 	b.err = errors.Join(b.err, <-waited)
 	if b.err != nil {
 		s.opts.Log.Error("simulated Image Factory: build", "image", key, "error", b.err)
+		s.opts.Host.Failed("the simulated Image Factory", b.err)
 		s.mu.Lock()
 		delete(s.builds, key) // the next request tries again
 		s.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fault"
+	"bastide/internal/sim/host"
 )
 
 // End is what became of a call.
@@ -46,6 +47,7 @@ type Options struct {
 	Clock clock.Clock
 	Watch Watch
 	Log   *slog.Logger
+	Host  *host.Host // is told of builds that fail; nil tells nobody
 }
 
 // Server is the Factory. It is an http.Handler.

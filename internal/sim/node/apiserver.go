@@ -61,6 +61,7 @@ func (a *apiserver) run() {
 		if n.ctx.Err() != nil {
 			return
 		}
+		n.tell("kube-apiserver", err)
 		n.logOf("kube-apiserver").add("static pod kube-apiserver: " + err.Error())
 		if n.pause(n.ctx, serviceRestart) != nil {
 			return

@@ -52,6 +52,17 @@ func (n *node) launch(argv, env []string, log *console) (*child, error) {
 	return c, nil
 }
 
+// lastWords is how many lines of a process are looked through for why it ended: a
+// program that panics says that first, and then where each of its threads was.
+const lastWords = 400
+
+// tell says to whoever watches this machine that a process ended by itself, or could
+// not be started.
+func (n *node) tell(service string, err error) {
+	said, _ := n.logOf(service).tail(lastWords)
+	n.farm.opt.Host.Failed(service+" of "+n.hw.Name, err, said...)
+}
+
 // stop ends the process: at once, or after it had a moment to end by itself.
 func (c *child) stop(clean bool) {
 	if c == nil {

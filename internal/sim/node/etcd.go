@@ -71,6 +71,7 @@ func (e *etcdService) run() {
 		if n.ctx.Err() != nil || asked {
 			continue
 		}
+		n.tell("etcd", err)
 		n.services.set("etcd", stateWaiting, fmt.Sprintf("Error running Containerd(etcd), going to restart forever: %v", err))
 		_ = n.pause(n.ctx, serviceRestart)
 	}

@@ -15,6 +15,7 @@ import (
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fabric"
 	"bastide/internal/sim/hardware"
+	"bastide/internal/sim/host"
 )
 
 // Options is what a farm of simulated machines needs.
@@ -30,6 +31,7 @@ type Options struct {
 	// APIServerProgram is the path of a kube-apiserver.
 	APIServerProgram string
 	Log              *slog.Logger
+	Host             *host.Host // is told of processes that end; nil tells nobody
 	Faults           Faults
 	// Resolve answers for names that machines look up, such as a cluster
 	// endpoint; nil means that no name resolves.

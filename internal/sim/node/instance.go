@@ -93,6 +93,7 @@ func (m *instance) cycle(ctx context.Context, done chan struct{}) {
 		// A machine that fails to boot at all tries again after its watchdog.
 		if !errors.Is(why, errRebooting) && !errors.Is(why, errResetByAPI) {
 			m.farm.opt.Log.Warn("boot ended", "node", m.hw.Name, "why", why)
+			m.farm.opt.Host.Failed("the boot of "+m.hw.Name, why)
 			if m.farm.opt.Clock.Wait(ctx, 30*time.Second) != nil {
 				return
 			}
@@ -113,6 +114,7 @@ func (m *instance) bootOnce(ctx context.Context) error {
 	disks, err := openDisks(m.farm, hw, q)
 	if err != nil { // nothing bootable: the firmware waits for ever
 		m.farm.opt.Log.Warn("machine does not boot", "node", hw.Name, "err", err)
+		m.farm.opt.Host.Failed("the boot of "+hw.Name, err)
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"bastide/internal/sim/hardware"
+	"bastide/internal/sim/host"
 	"bastide/internal/sim/node"
 	"bastide/internal/sim/program"
 )
@@ -177,6 +178,25 @@ func TestAnUnknownEtcdArgumentFails(t *testing.T) {
 			}
 		}
 		return errors.New(info[0].Service.State)
+	})
+}
+
+// A process that ends for want of room on this machine's disk is no trouble of the
+// node's: it is told as what it is.
+func TestAProcessThatFindsNoRoomIsTold(t *testing.T) {
+	t.Parallel()
+	h := host.New(t.TempDir(), nil)
+	r := newRegion(t, func(o *node.Options) {
+		o.Host = h
+		o.EtcdProgram = []string{"/bin/sh", "-c", `echo '{"msg":"failed to create WAL","error":"no space left on device"}' >&2; exit 2`}
+	})
+	r.apply2(hardwareOf("cp-1", "172.16.0.11"), r.machineConfig(machinetype.TypeControlPlane, nil))
+	r.bootstrap(r.talos("172.16.0.11"))
+	r.until("etcd's end is told", func(context.Context) error {
+		if got := h.Trouble(); !strings.Contains(got, "etcd of cp-1") || !strings.Contains(got, "no space left on device") {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
 	})
 }
 

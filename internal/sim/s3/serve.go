@@ -149,6 +149,7 @@ func (c *call) answer(f *fault.HTTP, path, id string) *reply {
 	var no *refusal
 	if !errors.As(err, &no) {
 		c.s.opts.Log.Error("simulated object storage: handler failed", "path", path, "error", err)
+		c.s.opts.Host.Failed("the simulated object storage", err)
 		no = refuse(http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again.")
 	}
 	a = no.reply(path, id)

@@ -23,6 +23,7 @@ import (
 	"bastide/internal/sim/clock"
 	"bastide/internal/sim/fault"
 	"bastide/internal/sim/hardware"
+	"bastide/internal/sim/host"
 )
 
 // regions are those that have object storage.
@@ -74,6 +75,8 @@ type Options struct {
 	Watch Watch
 	// Log hears of what goes wrong inside the store; nil is silent.
 	Log *slog.Logger
+	// Host is told of what goes wrong as well; nil tells nobody.
+	Host *host.Host
 }
 
 // Server is the store. It is an http.Handler.
