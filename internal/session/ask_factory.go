@@ -90,7 +90,7 @@ func (s *Session) Foresee(ctx context.Context, v *Survey, p plan.Plan) error {
 	if q == noQuestion {
 		return nil
 	}
-	asked, err := s.askBriefly(ctx, false)
+	asked, err := s.askBriefly(ctx)
 	if err == nil && !asked && q == mustAnswer {
 		s.config.Notice(fmt.Sprintf("the Image Factory could not be asked whether there is Talos %s with these extensions; up asks it again", s.Estate.Talos.Version))
 	}
@@ -104,7 +104,7 @@ func (s *Session) factoryHas(ctx context.Context, v *Survey, p plan.Plan) error 
 	case mustAnswer:
 		return s.imageCanBeMade(ctx)
 	case whetherRefused:
-		asked, err := s.askBriefly(ctx, true)
+		asked, err := s.askBriefly(ctx)
 		if err == nil && !asked {
 			s.config.Notice(fmt.Sprintf("the Image Factory could not be asked whether it has Talos %s with these extensions; the image that is there is taken for proof", s.Estate.Talos.Version))
 		}
@@ -114,10 +114,8 @@ func (s *Session) factoryHas(ctx context.Context, v *Survey, p plan.Plan) error 
 }
 
 // askBriefly passes on what the Factory refuses, and says whether it answered at
-// all. With register the schematic is made known to it, so that its installer can be
-// had; another id than the one computed here is told and ends nothing, because the
-// image was made elsewhere.
-func (s *Session) askBriefly(ctx context.Context, register bool) (bool, error) {
+// all. It changes nothing there.
+func (s *Session) askBriefly(ctx context.Context) (bool, error) {
 	f, err := s.factory()
 	if err != nil {
 		return false, err
@@ -126,21 +124,26 @@ func (s *Session) askBriefly(ctx context.Context, register bool) (bool, error) {
 	defer cancel()
 	switch err := f.Check(brief, s.Estate.Talos); {
 	case err == nil:
+		return true, nil
 	case outcome.CodeOf(err) == outcome.Refused, ctx.Err() != nil:
 		return true, err
-	default:
-		return false, nil
 	}
-	if !register {
-		return true, nil
+	return false, nil
+}
+
+// introduce makes the schematic known to the Factory, so that its installer can be
+// had, where no image is made for it. That this fails, or that the Factory has another
+// id for it, is told and ends nothing: the nodes have their image from elsewhere.
+func (s *Session) introduce(ctx context.Context) {
+	f, err := s.factory()
+	if err == nil {
+		brief, cancel := context.WithTimeout(ctx, foresight)
+		defer cancel()
+		err = f.Register(brief, s.Estate.Talos)
 	}
-	if err := f.Register(brief, s.Estate.Talos); err != nil {
-		if ctx.Err() != nil {
-			return false, err
-		}
+	if err != nil && ctx.Err() == nil {
 		s.config.Notice("the installer that nodes are given may not be had: " + err.Error())
 	}
-	return true, nil
 }
 
 // imageCanBeMade asks the Image Factory before anything is written. What it is

@@ -124,6 +124,9 @@ func TestALiveEstateAsksTheFactory(t *testing.T) {
 			if outcome.CodeOf(err) != c.up || c.says != "" && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("up: %v", err)
 			}
+			if err == nil && s.questionOf(c.v, c.p) == whetherRefused {
+				s.introduce(t.Context())
+			}
 			if err == nil && (c.url == gone.URL || name == "another id, a snapshot") && len(told) == 0 {
 				t.Error("nothing is told of it")
 			}

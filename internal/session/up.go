@@ -47,6 +47,9 @@ func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(ru
 			v.made = true
 		}
 	}
+	if s.questionOf(v, p) == whetherRefused {
+		s.introduce(ctx) // not before: it is a change, of the Factory's, and needs a yes and the lock
+	}
 	executors := func(k blueprint.Kind) run.Executor {
 		if k.Cluster() {
 			return s.locked(v.Cluster)
