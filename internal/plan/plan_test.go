@@ -151,3 +151,21 @@ func TestFieldReport37PlansSayWhoFiltersPrivateTraffic(t *testing.T) {
 		}
 	}
 }
+
+// What opens the door is all that the gateway's place in the network stands on, and
+// of addresses no other.
+func TestWhatOpensTheDoor(t *testing.T) {
+	g := graph(t)
+	var got []string
+	for _, a := range Make(g, Live{}).OpensDoor().Actions {
+		if a.Op != Keep {
+			got = append(got, a.Step.ID[:strings.Index(a.Step.ID, "/")])
+			if a.Step.Kind == blueprint.KindAddress && a.Step.Name != "staging-gateway" {
+				t.Errorf("%s opens no door", a.Step.ID)
+			}
+		}
+	}
+	if want := "ssh-key gateway-ip gateway address gateway-network"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

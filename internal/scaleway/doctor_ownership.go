@@ -15,7 +15,7 @@ var ownership = []question{
 	{"unexplained-marks", []reading{readEstate}, unexplained},
 	{"in-the-way", []reading{readEstate}, inTheWay},
 	{"taken-names", []reading{readEstate}, takenNames},
-	{"names-without-mark", []reading{readEstate, readServers, readVolumes, readVPCs, readNetworks, readGateways, readBalancers, readGroups}, namesakes},
+	{"names-without-mark", []reading{readServers, readVolumes, readVPCs, readNetworks, readGateways, readGatewayIPs, readBalancers, readGroups}, namesakes},
 	{"cluster-load-balancers", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterBalancer) }},
 	{"cluster-volumes", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterVolume) }},
 	{"cluster-snapshots", []reading{readEstate}, func(p *Premises, _ *blueprint.Graph) []Finding { return p.ofCluster(blueprint.KindClusterSnapshot) }},
@@ -100,7 +100,7 @@ func unexplained(p *Premises, g *blueprint.Graph) []Finding {
 func inTheWay(p *Premises, _ *blueprint.Graph) []Finding {
 	var out []Finding
 	for _, f := range p.Inventory.Foreign {
-		out = append(out, Finding{f.What, f.Why + " without the estate's mark, and stops a destroy", "remove or detach it"})
+		out = append(out, Finding{f.What, f.Why + " without the estate's mark, and stops a destroy", "remove or detach it; if it is the estate's, give it its mark back, see names-without-mark"})
 	}
 	return out
 }
@@ -156,11 +156,12 @@ func namesakes(p *Premises, g *blueprint.Graph) []Finding {
 	for _, v := range p.gateways {
 		look(blueprint.KindGateway, v.Name, v.ID, string(v.Zone), v.Tags)
 	}
-	for _, step := range slices.Sorted(maps.Keys(p.Inventory.lost)) {
-		what := called(string(p.Inventory.lost[step].kind), p.Inventory.lost[step].name, p.Inventory.lost[step].id, p.Inventory.lost[step].zone)
-		told := slices.ContainsFunc(out, func(f Finding) bool { return f.What == what })
-		if l := p.Inventory.lost[step]; l.fix != "" && !told && claimless(p.Inventory, step) {
-			out = append(out, Finding{what, l.why, l.fix})
+	lost := p.cloud.lostMarks(p.gateways, p.gatewayIPs, p.cloud.bonds(p.networks, p.gatewayIPs, false))
+	for _, step := range slices.Sorted(maps.Keys(lost)) {
+		l := lost[step]
+		what := called(string(l.kind), l.name, l.id, l.zone)
+		if _, wanted := g.Step(step); wanted && l.fix != "" && !slices.ContainsFunc(out, func(f Finding) bool { return f.What == what }) {
+			out = append(out, Finding{what, "it " + l.how, l.fix})
 		}
 	}
 	for _, v := range p.balancers {
@@ -170,11 +171,6 @@ func namesakes(p *Premises, g *blueprint.Graph) []Finding {
 		look(blueprint.KindSecurityGroup, v.Name, v.ID, string(v.Zone), v.Tags)
 	}
 	return out
-}
-
-// claimless says that nothing with the estate's mark claims a step.
-func claimless(inv *Inventory, step string) bool {
-	return !slices.ContainsFunc(inv.Items, func(it Item) bool { return it.Step == step })
 }
 
 // ofSomeEstate says that tags carry the mark of an estate, this one or another:

@@ -87,12 +87,11 @@ func into[T any](place *T, read func(context.Context) (T, error)) func(context.C
 func (c *Cloud) findGateways(ctx context.Context, f *found) error {
 	all, err := c.listGateways(ctx, nil)
 	var ids []string
+	f.allGateways = all
 	for _, g := range all {
 		if c.marked(g.Tags) {
 			f.gateways = append(f.gateways, g)
 			ids = append(ids, g.ID)
-		} else {
-			f.otherGateways = append(f.otherGateways, g)
 		}
 	}
 	if err != nil || len(ids) == 0 {

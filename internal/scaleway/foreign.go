@@ -240,7 +240,7 @@ func (f *found) things() map[string]bool {
 	for _, n := range f.attached {
 		known[n.ID] = true
 	}
-	for _, g := range f.otherGateways {
+	for _, g := range f.allGateways {
 		for _, n := range g.GatewayNetworks {
 			known[n.ID] = true
 		}

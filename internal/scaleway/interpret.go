@@ -91,8 +91,7 @@ func (r *reader) gateways() {
 				Created: moment(v.CreatedAt), Spec: blueprint.GatewayIP{Zone: string(v.Zone), Address: addr.Unmap()}})
 		}
 	}
-	r.lostGateways()
-	r.lostGatewayIPs()
+	r.lostGateway()
 	for _, g := range r.f.gateways {
 		it := Item{Kind: blueprint.KindGateway, Step: stepOf(g.Tags), Name: g.Name, CloudID: g.ID, Zone: string(g.Zone), Status: string(g.Status),
 			Settled: g.Status == vpcgw.GatewayStatusRunning, Created: moment(g.CreatedAt), Spec: r.refs.gatewaySpec(g)}

@@ -109,32 +109,32 @@ func (r refs) booked(ids []string) string {
 
 // found is what the listings gave.
 type found struct {
-	vpcs          []*vpc.VPC
-	networks      []*vpc.PrivateNetwork
-	keys          []*iam.SSHKey
-	noKeys        bool
-	gatewayIPs    []*vpcgw.IP
-	gateways      []*vpcgw.Gateway
-	otherGateways []*vpcgw.Gateway // those without the estate's mark
-	attached      []*vpcgw.GatewayNetwork
-	addresses     []*ipam.IP
-	groups        []*instance.SecurityGroup
-	rules         map[string][]*instance.SecurityGroupRule
-	placements    []*instance.PlacementGroup
-	volumes       []*block.Volume
-	snapshots     []*block.Snapshot
-	images        []*block.Snapshot // those with the estate's mark
-	servers       []*instance.Server
-	guests        map[string]bool // servers of others that use something of the estate
-	gone          map[string]bool // what other things still point at and is deleted
-	orphans       []*instancev2.PrivateNetworkInterfaceSummary
-	balancers     []*lb.LB
-	attachments   map[string][]*lb.PrivateNetwork
-	backends      map[string][]*lb.Backend
-	frontends     map[string][]*lb.Frontend
-	databases     []*postgresFound
-	namesakes     []*rdb.Instance              // databases without the mark, with the name of the estate's instance
-	passwords     map[string][]passwordVersion // secret -> versions
+	vpcs        []*vpc.VPC
+	networks    []*vpc.PrivateNetwork
+	keys        []*iam.SSHKey
+	noKeys      bool
+	gatewayIPs  []*vpcgw.IP
+	gateways    []*vpcgw.Gateway
+	allGateways []*vpcgw.Gateway // with those that do not carry the estate's mark
+	attached    []*vpcgw.GatewayNetwork
+	addresses   []*ipam.IP
+	groups      []*instance.SecurityGroup
+	rules       map[string][]*instance.SecurityGroupRule
+	placements  []*instance.PlacementGroup
+	volumes     []*block.Volume
+	snapshots   []*block.Snapshot
+	images      []*block.Snapshot // those with the estate's mark
+	servers     []*instance.Server
+	guests      map[string]bool // servers of others that use something of the estate
+	gone        map[string]bool // what other things still point at and is deleted
+	orphans     []*instancev2.PrivateNetworkInterfaceSummary
+	balancers   []*lb.LB
+	attachments map[string][]*lb.PrivateNetwork
+	backends    map[string][]*lb.Backend
+	frontends   map[string][]*lb.Frontend
+	databases   []*postgresFound
+	namesakes   []*rdb.Instance              // databases without the mark, with the name of the estate's instance
+	passwords   map[string][]passwordVersion // secret -> versions
 	foundServices
 	remains *remains // only for a WholeInventory
 }

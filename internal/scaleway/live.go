@@ -126,7 +126,7 @@ func (inv *Inventory) missing(s blueprint.Step, live *plan.Live) {
 		return
 	}
 	if l, there := inv.lost[s.ID]; there {
-		live.Steps[s.ID] = plan.Observed{Step: s.ID, CloudID: l.id, Zone: l.zone, Status: "without its mark", Spec: l.spec, Broken: l.why}
+		live.Steps[s.ID] = plan.Observed{Step: s.ID, CloudID: l.id, Zone: l.zone, Status: "without its mark", Spec: l.spec, Broken: l.why()}
 		return
 	}
 	switch want := s.Spec.(type) {

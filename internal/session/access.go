@@ -35,7 +35,7 @@ func (s *Session) locate(ctx context.Context) (*Survey, talos.Addresses, error) 
 	if err != nil {
 		return nil, talos.Addresses{}, err
 	}
-	if !inv.GatewayIP().IsValid() {
+	if !inv.GatewayIP().IsValid() && !inv.HasServers() {
 		return nil, talos.Addresses{}, outcome.Refuse(s.Estate.Name+" cannot be reached", "it has no gateway at Scaleway", "raise it with bastide up "+s.config.Path)
 	}
 	g, err := blueprint.Build(s.Estate, inv.Booked(), s.Estate.Admin.PublicKeys)
@@ -43,6 +43,9 @@ func (s *Session) locate(ctx context.Context) (*Survey, talos.Addresses, error) 
 		return nil, talos.Addresses{}, outcome.Refuse("the estate cannot be laid out", err.Error(), "change the file").Because(err)
 	}
 	v := &Survey{Inventory: inv, Graph: g, Live: inv.Live(g)}
+	if !inv.GatewayIP().IsValid() {
+		return nil, talos.Addresses{}, s.barred(v)
+	}
 	return v, talos.AddressesOf(g, s.Estate, inv.GatewayIP()), nil
 }
 

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"bastide/internal/blueprint"
 	"bastide/internal/outcome"
 	"bastide/internal/plan"
@@ -13,7 +15,7 @@ func (s *Session) barred(v *Survey) error {
 	if v.known != nil {
 		known = v.known
 	}
-	why, lost := s.bar(known, v.known == nil)
+	why, person := s.bar(known, v.known == nil)
 	if why == "" {
 		return nil
 	}
@@ -21,8 +23,12 @@ func (s *Session) barred(v *Survey) error {
 		return outcome.Refuse("there is no way to the nodes", why, "make it with bastide up "+s.config.Path)
 	}
 	do := "run bastide up " + s.config.Path + ", which puts that right first"
-	if lost {
-		do = "put that right, then run the command again"
+	if person {
+		var act string
+		if why, act, _ = strings.Cut(why, "; "); act == "" {
+			act = "put that right"
+		}
+		do = act + "; then run the command again"
 	}
 	return outcome.CannotTell("the nodes cannot be reached", why, do)
 }
