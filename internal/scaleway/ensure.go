@@ -34,14 +34,16 @@ func ensureNew[T any](ctx context.Context, c *Cloud, limit time.Duration, find f
 			}
 			return err
 		})
-		if err == nil || !uncertain(err) || ctx.Err() != nil {
+		if err == nil || !uncertain(err) && n == 1 || ctx.Err() != nil {
 			return v, true, err
 		}
+		// Another attempt may be refused because the one before it was carried out
+		// after all, and has the name.
 		found, lookErr := false, error(nil)
 		if v, found, lookErr = lookAgain(ctx, c, c.lag(err), find); lookErr != nil || found {
 			return v, true, lookErr
 		}
-		if n == attempts || time.Since(begun) > limit {
+		if !uncertain(err) || n == attempts || time.Since(begun) > limit {
 			return v, true, err
 		}
 	}

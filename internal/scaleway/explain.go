@@ -63,7 +63,7 @@ func (c *Cloud) explain(err error) (why, do string) {
 		return "a precondition is not met: " + orText(pre.HelpMessage, pre.Precondition), "see in the Scaleway console what uses it; then run the command again"
 	case errors.As(err, &missing):
 		return fmt.Sprintf("Scaleway knows no %s in the project %s", strings.TrimSpace(orText(missing.Resource, "such thing")+" "+missing.ResourceID), c.project),
-			"see with bastide plan what is live, and check scaleway.project in the file"
+			"run the command again, because it may be just gone; if that does not help, check scaleway.project in the file"
 	case errors.As(err, &busy):
 		return fmt.Sprintf("the %s %s is still busy (%s)", orText(busy.Resource, "thing"), busy.ResourceID, busy.CurrentState), again
 	case errors.As(err, &response):

@@ -2,6 +2,7 @@ package scaleway
 
 import (
 	"context"
+	"slices"
 	"sort"
 
 	"bastide/internal/blueprint"
@@ -89,6 +90,7 @@ func (c *Cloud) findGateways(ctx context.Context, f *found) error {
 	var ids []string
 	f.allGateways = all
 	for _, g := range all {
+		g.GatewayNetworks = slices.DeleteFunc(g.GatewayNetworks, func(n *vpcgw.GatewayNetwork) bool { return n == nil })
 		if c.marked(g.Tags) {
 			f.gateways = append(f.gateways, g)
 			ids = append(ids, g.ID)

@@ -19,7 +19,8 @@ import (
 
 // A kill is played in process: from the nth mutating call on, nothing reaches
 // the region any more; with after set, that call still takes effect, but its
-// answer is never seen.
+// answer is never seen. What was under way when it died lands before the run ends,
+// so that the next one meets it: the kill at a call that lands late is another test.
 func killAt(n int64, after bool, cancel context.CancelFunc) (scaleway.Decorator, *atomic.Bool) {
 	var count atomic.Int64
 	dead := &atomic.Bool{}
@@ -31,12 +32,15 @@ func killAt(n int64, after bool, cancel context.CancelFunc) (scaleway.Decorator,
 				cancel()
 				return nil, errors.New("killed")
 			}
-			res, err := next.RoundTrip(req)
+			res, err := next.RoundTrip(req.WithContext(context.WithoutCancel(req.Context())))
 			if mine {
 				dead.Store(true)
 				cancel()
 			}
 			if dead.Load() {
+				if err == nil {
+					_ = res.Body.Close()
+				}
 				return nil, errors.New("killed")
 			}
 			return res, err
