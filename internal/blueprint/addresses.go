@@ -16,7 +16,7 @@ import (
 // order gateway, load balancer, nodes. The network address, the first host
 // address, which Scaleway reserves, and the broadcast address are never used.
 func Assign(e *estate.Estate, booked map[string]netip.Addr) (map[string]netip.Addr, error) {
-	wanted := []string{addressID(e.Name + "-gateway"), addressID(e.Name + "-api")}
+	wanted := []string{addressID(GatewayName(e.Name)), addressID(e.Name + "-api")}
 	for _, n := range e.Nodes() {
 		wanted = append(wanted, addressID(n.Name))
 	}

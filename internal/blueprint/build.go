@@ -78,13 +78,13 @@ func (b *builder) keys(keys []string) {
 }
 
 func (b *builder) gateway() {
-	ip := b.g.add(Step{Kind: KindGatewayIP, Name: b.name("gateway"), Spec: GatewayIP{Zone: b.zone}})
+	ip := b.g.add(Step{Kind: KindGatewayIP, Name: GatewayName(b.e.Name), Spec: GatewayIP{Zone: b.zone}})
 	// The bastion reads the project's keys when the gateway is made, so they come first.
-	gw := b.g.add(Step{Kind: KindGateway, Name: b.name("gateway"), Needs: append([]string{ip}, b.keyIDs...), Spec: Gateway{
-		Name: b.name("gateway"), Zone: b.zone, Type: b.e.Network.Gateway.Type, IP: ip, BastionPort: BastionPort, BastionAllowed: prefixes(b.e.Admin.CIDRs),
+	gw := b.g.add(Step{Kind: KindGateway, Name: GatewayName(b.e.Name), Needs: append([]string{ip}, b.keyIDs...), Spec: Gateway{
+		Name: GatewayName(b.e.Name), Zone: b.zone, Type: b.e.Network.Gateway.Type, IP: ip, BastionPort: BastionPort, BastionAllowed: prefixes(b.e.Admin.CIDRs),
 	}})
-	address := b.address(b.name("gateway"), "")
-	b.gatewayNetwork = b.g.add(Step{Kind: KindGatewayNetwork, Name: b.name("gateway"), Needs: []string{gw, b.network_, address},
+	address := b.address(GatewayName(b.e.Name), "")
+	b.gatewayNetwork = b.g.add(Step{Kind: KindGatewayNetwork, Name: GatewayName(b.e.Name), Needs: []string{gw, b.network_, address},
 		Spec: GatewayNetwork{Gateway: gw, Network: b.network_, Address: address, NAT: true, DefaultRoute: true}})
 }
 

@@ -72,6 +72,10 @@ func (b *builder) postgres(p *estate.Postgres) {
 	}
 }
 
+// GatewayName is the name of an estate's gateway, of its public address and of its
+// place in the private network.
+func GatewayName(estate string) string { return estate + "-gateway" }
+
 // PostgresName is the name of an estate's database instance.
 func PostgresName(estate string) string { return estate + "-postgres" }
 

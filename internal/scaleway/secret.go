@@ -106,8 +106,8 @@ func (c *Cloud) secretTaken(ctx context.Context, step blueprint.Step, path, name
 			return cause
 		}
 		for _, s := range all {
-			if s.Name != name || s.Path != path {
-				continue
+			if s.Name != name || s.Path != path || !leaving && c.marked(s.Tags) && stepOf(s.Tags) == step.ID {
+				continue // the step's own, which was made after all
 			}
 			if !leaving {
 				return outcome.Fail(what, c.secretStrange(s), elsewhere(step.Kind)+", or hand it over").Because(cause)

@@ -33,7 +33,7 @@ func (l lostMark) why() string {
 // gatewayStep is the step of the estate's gateway of a kind: itself, its public
 // address or its place in the private network.
 func (c *Cloud) gatewayStep(kind blueprint.Kind) string {
-	return string(kind) + "/" + c.estate.Name + "-gateway"
+	return string(kind) + "/" + blueprint.GatewayName(c.estate.Name)
 }
 
 // bonds are what tie a gateway to the estate: the estate's networks, its public
@@ -119,7 +119,7 @@ func (c *Cloud) boundBy(g *vpcgw.Gateway, b bonds) string {
 			return "is attached to the estate's private network"
 		}
 	}
-	if b.live && g.Name == c.estate.Name+"-gateway" && !ofSomeEstate(g.Tags) {
+	if b.live && g.Name == blueprint.GatewayName(c.estate.Name) && !ofSomeEstate(g.Tags) {
 		return "has the name of the estate's gateway"
 	}
 	return ""

@@ -121,7 +121,7 @@ func (s *Session) bastion(v *Survey) (id string, address netip.Addr, port uint16
 	if v.known != nil {
 		known = v.known
 	}
-	gateway, ok := known.Get(string(blueprint.KindGateway) + "/" + s.Estate.Name + "-gateway")
+	gateway, ok := known.Get(string(blueprint.KindGateway) + "/" + blueprint.GatewayName(s.Estate.Name))
 	if !ok {
 		return "", netip.Addr{}, 0
 	}

@@ -82,9 +82,8 @@ func (q *Quote) Book(patience time.Duration) price.Book {
 
 func (q *Quote) wait(patience time.Duration) price.Book {
 	book := price.Table()
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	late := false
+	over, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
 	select {
 	case a := <-q.answer:
 		if a.err == nil {
@@ -92,19 +91,16 @@ func (q *Quote) wait(patience time.Duration) price.Book {
 		} else {
 			book.Note = alone + strings.ReplaceAll(strings.TrimSpace(a.err.Error()), "\n", "; ")
 		}
-	case <-t.C:
-		book.Note, late = alone+"it has not answered yet", true
-	}
-	if late { // both had the time that there was
-		t.Reset(0)
+	case <-over.Done():
+		book.Note = alone + "it has not answered yet"
 	}
 	if q.file == nil {
 		return book
 	}
-	select {
+	select { // it had the same time
 	case size := <-q.file:
 		book.Files = map[string]int64{q.key: size}
-	case <-t.C:
+	case <-over.Done():
 	}
 	return book
 }

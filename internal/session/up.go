@@ -68,7 +68,7 @@ func (s *Session) Up(ctx context.Context, v *Survey, p plan.Plan, report func(ru
 func (s *Session) Verify(ctx context.Context, v *Survey) []talos.Check {
 	gateway := v.Inventory.GatewayIP()
 	if v.known != nil { // the run may have made it
-		if o, ok := v.known.Get(string(blueprint.KindGatewayIP) + "/" + s.Estate.Name + "-gateway"); ok {
+		if o, ok := v.known.Get(string(blueprint.KindGatewayIP) + "/" + blueprint.GatewayName(s.Estate.Name)); ok {
 			gateway = o.Spec.(blueprint.GatewayIP).Address
 		}
 	}

@@ -36,7 +36,7 @@ func (s *Session) barred(v *Survey) error {
 // bar is why the door is shut, and whether a person has to put that right. A run
 // that is under way reaches nodes only after it attached the gateway.
 func (s *Session) bar(known plan.Known, attached bool) (why string, person bool) {
-	name := s.Estate.Name + "-gateway"
+	name := blueprint.GatewayName(s.Estate.Name)
 	gateway, there := known.Get(string(blueprint.KindGateway) + "/" + name)
 	switch {
 	case !there:

@@ -134,7 +134,7 @@ func (c *Cluster) node(name string) (estate.Node, bool) {
 
 // gatewayOf finds the gateway's public address among what is live.
 func (c *Cluster) gatewayOf(known plan.Known) netip.Addr {
-	o, ok := known.Get(string(blueprint.KindGatewayIP) + "/" + c.estate.Name + "-gateway")
+	o, ok := known.Get(string(blueprint.KindGatewayIP) + "/" + blueprint.GatewayName(c.estate.Name))
 	if !ok {
 		return netip.Addr{}
 	}

@@ -21,8 +21,8 @@ type Installers struct {
 func (i Installers) All() bool { return i.AsWanted > 0 && len(i.Others) == 0 }
 
 // Installers compares what running nodes hold with what the file asks for, after
-// Interpret has read what was seen. A node
-// whose configuration is the wanted one is not read for it.
+// Interpret has read what was seen. A node whose configuration is the wanted one is
+// not read for it.
 func (c *Cluster) Installers(g *blueprint.Graph, seen Seen) (Installers, error) {
 	var out Installers
 	image := InstallerImage(c.estate.Talos)

@@ -3,7 +3,6 @@ package node_test
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -304,16 +303,7 @@ func TestEventsOfADeletedMachine(t *testing.T) {
 // keyOf is the public key that a node shows to one contact.
 func (r *region) keyOf(addr string) [32]byte {
 	r.t.Helper()
-	raw, err := r.fabric.Dial(short(r.t), testNetwork, admin, netip.MustParseAddr(addr), 50000)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer raw.Close()
-	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err := conn.Handshake(); err != nil {
-		r.t.Fatal(err)
-	}
-	return sha256.Sum256(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+	return sha256.Sum256(r.leafOf(addr).RawSubjectPublicKeyInfo)
 }
 
 func TestUnknownEventsAreRefused(t *testing.T) {
